@@ -1,0 +1,74 @@
+# How this project declares libraries and tests. A folder under src/ is one library that links only
+# the folders it may include (docs/architecture; tools/check_layout.py checks the includes themselves).
+
+set(INFERD_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize= takes them; empty for none")
+option(INFERD_FUZZ "Build the libFuzzer targets" OFF)
+
+add_library(inferd_flags INTERFACE)
+target_compile_options(inferd_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wimplicit-fallthrough -Wundef -Wno-missing-field-initializers -Werror
+  # GCC 12 fuses even a multiply and an add written apart; docs/numerics.md needs the rounding that is written.
+  -ffp-contract=off
+  -fstack-protector-strong)
+target_include_directories(inferd_flags INTERFACE "${CMAKE_SOURCE_DIR}/src")
+target_link_options(inferd_flags INTERFACE -fuse-ld=mold)
+
+if(INFERD_SANITIZE)
+  target_compile_options(inferd_flags INTERFACE "-fsanitize=${INFERD_SANITIZE}" -fno-sanitize-recover=all)
+  target_link_options(inferd_flags INTERFACE "-fsanitize=${INFERD_SANITIZE}")
+else()
+  # The program must start on any glibc >= 2.36 without a C++ runtime of the host's.
+  target_compile_definitions(inferd_flags INTERFACE _GLIBCXX_ASSERTIONS _FORTIFY_SOURCE=2)
+  target_link_options(inferd_flags INTERFACE -static-libstdc++ -static-libgcc -Wl,-z,relro,-z,now)
+endif()
+
+# inferd_library(base SOURCES a.cpp b.cpp LINKS inferd_other ...)
+function(inferd_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(inferd_${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(inferd_${name} PUBLIC inferd_flags ${ARG_LINKS})
+endfunction()
+
+# inferd_test(base_test SOURCES a_test.cpp LINKS inferd_base [THREADS] [REAL_MODEL] [TIMEOUT s])
+# THREADS: starts threads, so the tsan build runs it. REAL_MODEL: needs the downloaded models, so only release runs it.
+function(inferd_test name)
+  cmake_parse_arguments(ARG "THREADS;REAL_MODEL;WHOLE" "TIMEOUT" "SOURCES;LINKS;DEFINES" ${ARGN})
+  foreach(source ${ARG_SOURCES})
+    set_property(GLOBAL APPEND PROPERTY INFERD_TEST_SOURCES "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
+  endforeach()
+  if(NOT BUILD_TESTING)
+    return()
+  endif()
+  if(INFERD_SANITIZE STREQUAL "thread" AND NOT ARG_THREADS)
+    return()
+  endif()
+  if(ARG_REAL_MODEL AND INFERD_SANITIZE)
+    return()
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE inferd_flags ${ARG_LINKS} GTest::gtest GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    INFERD_SOURCE_DIR="${CMAKE_SOURCE_DIR}" INFERD_BINARY_DIR="${CMAKE_BINARY_DIR}" ${ARG_DEFINES})
+  if(ARG_WHOLE)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  else()
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}/" PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+  endif()
+endfunction()
+
+# A test that the build does not list does not exist: fail when a *_test.cpp on disk is no target.
+function(inferd_check_every_test_is_listed)
+  file(GLOB_RECURSE on_disk CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/src/*_test.cpp"
+    "${CMAKE_SOURCE_DIR}/apps/*_test.cpp" "${CMAKE_SOURCE_DIR}/tests/*_test.cpp")
+  get_property(listed GLOBAL PROPERTY INFERD_TEST_SOURCES)
+  foreach(source ${on_disk})
+    if(NOT source IN_LIST listed)
+      message(FATAL_ERROR "${source} is a test that no target lists; add it to an inferd_test() call")
+    endif()
+  endforeach()
+endfunction()
