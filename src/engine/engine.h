@@ -65,3 +65,29 @@ class Engine {
   const EngineMetrics& metrics() const { return metrics_; }
   const Runner& runner() const { return *runner_; }
   const EngineOptions& options() const { return options_; }
+
+ private:
+  struct Submitted;
+  using Message = std::variant<std::unique_ptr<Submitted>, RequestId>;  // a request, or one to cancel
+
+  void loop();
+  void take(Message message);
+  void collect_oldest();
+  void publish();
+  void fail(const std::string& cause);
+  void refresh_gauges();
+
+  struct Sequence;   // one choice
+  struct InFlight;   // a launched step
+
+  const EngineOptions options_;
+  std::unique_ptr<Runner> runner_;
+  EngineMetrics metrics_;
+  Inbox<Message> inbox_;
+  std::atomic<State> state_{State::running};
+  std::atomic<int64_t> in_flight_{0};
+  std::atomic<int64_t> heartbeat_ns_{0};
+  std::atomic<RequestId> next_id_{1};
+};
+
+}  // namespace inferd
