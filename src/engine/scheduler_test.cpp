@@ -279,7 +279,10 @@ TEST_P(SchedulerLag, siblings_fork_from_their_leader_once_its_prompt_is_computed
 TEST_P(SchedulerLag, growth_preempts_the_youngest_and_its_output_does_not_change) {
   Harness h({.max_seqs = 4, .ctx = 128, .prefill_chunk = 64, .pool = {.pages = 9, .page_tokens = 4, .prefix_cache = false}},
             GetParam());
-  for (int32_t i = 0; i < 4; ++i) h.submit(prompt_of(6, i), 30);
+  // Four prompts whose outputs run to their full length: together they need 36 pages, the pool has 9.
+  for (int32_t i = 0; h.open_.size() < 4; ++i) {
+    if (expected_output(prompt_of(6, i), 30).size() == 30) h.submit(prompt_of(6, i), 30);
+  }
   h.run_to_end();
   EXPECT_EQ(h.finished_, 4);
   EXPECT_GT(h.scheduler_.preemptions(), 0);
