@@ -1,6 +1,6 @@
 #include "engine/runner.h"
 
-#include <cstring>
+#include <algorithm>
 
 namespace inferd {
 
@@ -52,7 +52,7 @@ RunnerBytes Runner::bytes(const DecoderConfig& config, const RunnerOptions& opti
 }
 
 Result<std::unique_ptr<Runner>> Runner::create(Backend backend, std::unique_ptr<Decoder> decoder,
-                                               const RunnerOptions& options, std::span<const int32_t> banned_ids) {
+                                               const RunnerOptions& options, std::span<const uint32_t> banned) {
   auto runner = std::unique_ptr<Runner>(new Runner(std::move(backend), std::move(decoder), options));
   Device& device = *runner->backend_.device;
   const DecoderConfig& config = runner->decoder_->config();
@@ -80,8 +80,8 @@ Result<std::unique_ptr<Runner>> Runner::create(Backend backend, std::unique_ptr<
   Arena host(host_view);
   place(runner->parts_, config, options, device, activations, state, host);
 
-  std::vector<uint32_t> mask(static_cast<size_t>(ceil_div(config.vocab, 32)));
-  for (const int32_t id : banned_ids) mask[static_cast<size_t>(id / 32)] |= uint32_t{1} << (id % 32);
+  std::vector<uint32_t> mask(static_cast<size_t>(ceil_div(config.vocab, 32)), banned.empty() ? 0 : ~uint32_t{0});
+  std::copy_n(banned.begin(), std::min(banned.size(), mask.size()), mask.begin());
   device.upload(runner->parts_.banned, mask.data(), static_cast<int64_t>(mask.size() * sizeof(uint32_t)));
   device.wait(device.record());
   return runner;

@@ -32,9 +32,10 @@ struct RunnerBytes {
 
 class Runner {
  public:
-  // `decoder` was loaded for backend.ops. `banned_ids` can never be drawn. E-MEM-002 when memory is short.
+  // `decoder` was loaded for backend.ops. Bit i of word i / 32 of `banned` is 1 when id i may never be drawn; ids past the
+  // mask may not either. An empty mask forbids nothing. E-MEM-002 when memory is short.
   static Result<std::unique_ptr<Runner>> create(Backend backend, std::unique_ptr<Decoder> decoder,
-                                                const RunnerOptions& options, std::span<const int32_t> banned_ids = {});
+                                                const RunnerOptions& options, std::span<const uint32_t> banned = {});
 
   static RunnerBytes bytes(const DecoderConfig& config, const RunnerOptions& options, const Device& device, const Ops& ops);
 

@@ -40,6 +40,10 @@ class DecoderLoader {
     Decoder::Layer spare;
     Weight spare_weight;
     Decoder::Vector spare_vector;
+    // The largest first: while a tensor is packed its pages of the file are resident too.
+    if (!m_.tied_head) {
+      INFERD_TRY_STATUS(weight(decoder_ ? decoder_->head_ : spare_weight, {{"output.weight", m_.vocab}}, m_.hidden));
+    }
     INFERD_TRY_STATUS(weight(decoder_ ? decoder_->embedding_ : spare_weight, {{"token_embd.weight", m_.vocab}}, m_.hidden));
     if (decoder_) decoder_->layers_.resize(static_cast<size_t>(m_.layers));
     for (int32_t i = 0; i < m_.layers; ++i) {
@@ -59,9 +63,6 @@ class DecoderLoader {
       INFERD_TRY_STATUS(weight(l.down, {{name("ffn_down.weight"), m_.hidden}}, m_.ffn));
     }
     INFERD_TRY_STATUS(vector(decoder_ ? decoder_->final_norm_ : spare_vector, {{"output_norm.weight", m_.hidden}}));
-    if (!m_.tied_head) {
-      INFERD_TRY_STATUS(weight(decoder_ ? decoder_->head_ : spare_weight, {{"output.weight", m_.vocab}}, m_.hidden));
-    }
     used_.insert("rope_freqs.weight");  // read by the config
     for (const GgufTensor& tensor : file_.tensors()) {
       if (!used_.contains(tensor.name)) {

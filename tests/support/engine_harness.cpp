@@ -28,7 +28,7 @@ std::shared_ptr<EngineHarness> EngineHarness::create(Backend backend, const std:
                                      .prefill_chunk = options.prefill_chunk,
                                      .kv_pages = pages,
                                      .kv_dtype = options.kv_dtype},
-                                    options.banned_ids));
+                                    options.banned));
   EngineOptions engine_options;
   engine_options.max_queue = options.max_queue;
   engine_options.scheduler = {.max_seqs = options.max_seqs,

@@ -19,7 +19,7 @@ struct HarnessOptions {
   KvDType kv_dtype = KvDType::bf16;
   int32_t max_queue = 100000;
   uint64_t hash_mask = ~uint64_t{0};
-  std::vector<int32_t> banned_ids;
+  std::vector<uint32_t> banned;   // mask, see Runner::create
 };
 
 // One choice, from its events. Comparing two compares ids and log-probabilities bit by bit.
