@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <utility>
 
 #include "base/strings.h"
@@ -31,7 +32,7 @@ int percent(const ProgressEvent& event) {
 
 // "7 s", "2:05", "1:02:05": short, and of one width for most of a download.
 std::string clock_time(double seconds) {
-  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  const int64_t whole = std::llround(seconds);
   const auto two = [](int64_t value) { return cat(value < 10 ? "0" : "", value); };
   if (whole < 60) return cat(whole, " s");
   if (whole < 3600) return cat(whole / 60, ":", two(whole % 60));
@@ -157,7 +158,8 @@ void ProgressPrinter::update(const ProgressEvent& event) {
     draw(progress_bar_line(event, elapsed_s,
                            columns_() - 1));  // the last column stays free: some terminals wrap there
   } else {
-    const bool five_percent_more = event.total > 0 && (event.done - shown_done_) >= (event.total + 19) / 20;
+    const bool five_percent_more = now - shown_ns_ >= kQuietTime && event.total > 0 &&
+                                   event.done - shown_done_ >= (event.total + 19) / 20;
     if (now - shown_ns_ < kLineSpacing && !five_percent_more) return;
     write(cat("  ", progress_plain_line(event, elapsed_s), "\n"));
   }

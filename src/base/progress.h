@@ -41,8 +41,8 @@ class ProgressMeter {
   std::deque<Sample> samples_;  // at most one a tenth of a second
 };
 
-// bar: one line on a terminal, redrawn. lines: a plain line every ten seconds or five per cent, for pipes,
-// files and TERM=dumb. Neither uses colour.
+// bar: one line on a terminal, redrawn. lines: a plain line every ten seconds or five per cent, but never two
+// within two seconds, for pipes, files and TERM=dumb. Neither uses colour.
 enum class ProgressStyle { bar, lines };
 
 // Columns of the terminal behind `fd` (TIOCGWINSZ), else 80.

