@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Does a first run work for a stranger? Makes an empty Debian 12 root, puts a clean clone of HEAD in, and runs there what
-# README says: ./dev serve, then a streamed answer by curl; then both again with the network off. Needs root and
+# Does a first run work for a stranger? Makes an empty Debian 12 root, puts a clean clone of HEAD in, and runs there
+# what README says: ./dev serve, then a streamed answer by curl; then both again with the network off. Needs root and
 # mmdebstrap. Of the host it takes only what a company's machine would have too: apt sources, certificates, resolver,
 # and the settings of pip.
 #
