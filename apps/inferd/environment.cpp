@@ -48,6 +48,8 @@ ProgressStyle progress_style(int fd) {
 
 const std::atomic<bool>& interrupted() { return g_interrupted; }
 
+void forget_interrupt() { g_interrupted.store(false); }
+
 void watch_signals() {
   struct sigaction action {};
   action.sa_handler = on_interrupt;

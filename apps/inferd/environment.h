@@ -22,6 +22,7 @@ ProgressStyle progress_style(int fd);
 // Set by the first SIGINT or SIGTERM after watch_signals(); a second one ends the process at once with 130.
 const std::atomic<bool>& interrupted();
 void watch_signals();
+void forget_interrupt();   // the interrupt was handled; the next one is a first one again
 
 // SIGPIPE becomes a write error; SIGBUS on a mapped model file, which somebody has cut short, becomes E-IO-005.
 void install_fault_handlers();
