@@ -1,3 +1,7 @@
 # Text to token ids and back, and the text of an answer while it streams.
 set(INFERD_TOKENIZER_SOURCES
-  nfc.cpp pretokenizer.cpp unicode_tables.cpp)
+  added_tokens.cpp bpe.cpp byte_level.cpp nfc.cpp pretokenizer.cpp tokenizer.cpp unicode_tables.cpp)
+
+inferd_test(bpe_test SOURCES bpe_test.cpp LINKS inferd_text)
+inferd_test(tokenizer_test SOURCES tokenizer_test.cpp LINKS inferd_text)
+inferd_test(tokenizer_threads_test SOURCES tokenizer_threads_test.cpp LINKS inferd_text THREADS)
