@@ -5,8 +5,8 @@
 
 namespace inferd {
 
-// `markup`: written by the template, so special tokens in it are special. Otherwise the text came from the caller, and
-// whatever it spells is text.
+// `markup`: written by the template, so special tokens in it are special. Otherwise the text came from the
+// caller, and whatever it spells is text.
 struct TextSpan {
   std::string text;
   bool markup = false;
