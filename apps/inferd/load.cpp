@@ -160,7 +160,7 @@ Result<std::unique_ptr<Engine>> ModelLoader::load(const OpenModel& model, const 
   INFERD_TRY(std::unique_ptr<Decoder> decoder,
              Decoder::load(*model.file, model.config, plan.runner.ctx, *backend_.device, *backend_.ops, on_progress));
   INFERD_TRY(std::unique_ptr<Runner> runner,
-             Runner::create(std::move(backend_), std::move(decoder), plan.runner, model.tokenizer->banned()));
+             Runner::create(std::move(backend_), std::move(decoder), plan.runner, model.tokenizer->banned_mask(model.config.vocab)));
   engine_options.scheduler = scheduler_options(plan, !options_.no_prefix_cache);
   auto engine = std::make_unique<Engine>(std::move(runner), std::move(engine_options));
   progress_.end(cat(human_bytes(plan.weights), " of weights"));
