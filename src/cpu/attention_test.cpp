@@ -124,29 +124,32 @@ std::vector<double> stored(KvDType type, const float* x, int32_t n) {
   return out;
 }
 
+// All positions' K (which = 0) or V (1) of one KV head, as stored.
+std::vector<std::vector<double>> stored_head(const Shape& s, const Sequence& sequence, int32_t which,
+                                             int32_t kv_head) {
+  std::vector<std::vector<double>> heads;
+  const int64_t at = int64_t{s.shape.heads + which * s.shape.kv_heads + kv_head} * s.shape.head_dim;
+  for (auto row = sequence.qkv.begin(); row != sequence.qkv.end(); row += sequence.width) {
+    heads.push_back(stored(s.dtype, &*row + at, s.shape.head_dim));
+  }
+  return heads;
+}
+
 // One query by a plain loop in double.
-std::vector<double> plain(const Shape& s, const Sequence& sequence, int32_t position, int32_t head) {
-  const int32_t dim = s.shape.head_dim;
-  const int32_t kv_head = head / (s.shape.heads / s.shape.kv_heads);
-  const auto at = [&](int32_t t, int32_t which) {
-    return sequence.qkv.data() + t * sequence.width + int64_t{which} * dim;
-  };
-  std::vector<double> scores;
-  for (int32_t t = 0; t <= position; ++t) {
-    const std::vector<double> k = stored(s.dtype, at(t, s.shape.heads + kv_head), dim);
-    double score = 0;
-    for (int32_t d = 0; d < dim; ++d)
-      score += static_cast<double>(at(position, head)[d]) * k[static_cast<size_t>(d)];
-    scores.push_back(score * static_cast<double>(s.shape.scale));
+std::vector<double> plain(float scale, const float* q, const std::vector<std::vector<double>>& k,
+                          const std::vector<std::vector<double>>& v, size_t visible) {
+  std::vector<double> scores(visible);
+  for (size_t t = 0; t < visible; ++t) {
+    for (size_t d = 0; d < k[t].size(); ++d)
+      scores[t] += static_cast<double>(q[d]) * k[t][d] * static_cast<double>(scale);
   }
   const double largest = *std::max_element(scores.begin(), scores.end());
   double total = 0;
-  std::vector<double> y(static_cast<size_t>(dim));
-  for (int32_t t = 0; t <= position; ++t) {
-    const double weight = std::exp(scores[static_cast<size_t>(t)] - largest);
-    const std::vector<double> v = stored(s.dtype, at(t, s.shape.heads + s.shape.kv_heads + kv_head), dim);
+  std::vector<double> y(v[0].size());
+  for (size_t t = 0; t < visible; ++t) {
+    const double weight = std::exp(scores[t] - largest);
     total += weight;
-    for (int32_t d = 0; d < dim; ++d) y[static_cast<size_t>(d)] += weight * v[static_cast<size_t>(d)];
+    for (size_t d = 0; d < y.size(); ++d) y[d] += weight * v[t][d];
   }
   for (double& value : y) value /= total;
   return y;
@@ -160,40 +163,47 @@ class Attention : public testing::TestWithParam<IsaLevel> {};
 
 TEST_P(Attention, equals_a_plain_loop_in_double) {
   const Backend backend = backend_of(GetParam(), 2, 700);
-  int32_t seed = 0;
-  for (const int32_t head_dim : {32, 64, 80, 128, 24}) {
-    for (const int32_t ratio : {1, 3, 7}) {
-      for (const KvDType dtype : {KvDType::f32, KvDType::f16, KvDType::bf16, KvDType::q8_0}) {
-        ++seed;
-        const Shape s{shape_of(ratio, 2, head_dim), dtype};
-        // Lengths around pages of 16 tokens, vectors, expanded parts of 64 and segments of 256.
-        const std::vector<StepRow> rows = {
-            {0, 1}, {14, 1}, {15, 2}, {62, 3}, {255, 1}, {250, 11}, {511 + seed % 2, 1}};
-        std::vector<Sequence> sequences;
-        for (size_t i = 0; i < rows.size(); ++i) {
-          sequences.push_back(
-              random_sequence(s.shape, rows[i].past + rows[i].q_len, static_cast<uint64_t>(seed) * 100 + i));
-        }
-        const std::vector<float> y =
-            run(backend, s, rows, sequences, 16, 100, static_cast<uint64_t>(seed), 2);
-        double error = 0;
-        size_t at = 0;
-        for (size_t r = 0; r < rows.size(); ++r) {
-          for (int32_t i = 0; i < rows[r].q_len; ++i) {
-            for (int32_t head = 0; head < s.shape.heads; ++head) {
-              for (const double wanted : plain(s, sequences[r], rows[r].past + i, head)) {
-                ASSERT_TRUE(std::isfinite(y[at]));
-                error = std::max(error, std::fabs(static_cast<double>(y[at++]) - wanted));
-              }
+  std::vector<Shape> shapes;
+  constexpr KvDType kDTypes[] = {KvDType::f32, KvDType::f16, KvDType::bf16, KvDType::q8_0};
+  for (const KvDType dtype : kDTypes) shapes.push_back({shape_of(7, 1, 64), dtype});
+  for (const int32_t head_dim : {24, 32, 80, 128}) {
+    for (const int32_t ratio : {1, 3, 7})
+      shapes.push_back({shape_of(ratio, 2, head_dim), kDTypes[shapes.size() % 4]});
+  }
+  uint64_t seed = 0;
+  for (const Shape& s : shapes) {
+    ++seed;
+    // Lengths around pages of 16 tokens, vectors, expanded parts of 64 and segments of 256.
+    const std::vector<StepRow> rows = {{0, 1}, {14, 1}, {15, 2}, {62, 3}, {250, 11}, {511, 1}, {512, 1}};
+    std::vector<Sequence> sequences;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      sequences.push_back(random_sequence(s.shape, rows[i].past + rows[i].q_len, seed * 100 + i));
+    }
+    const std::vector<float> y = run(backend, s, rows, sequences, 16, 100, seed, 2);
+    double error = 0;
+    int64_t first_token = 0;
+    for (size_t r = 0; r < rows.size(); first_token += rows[r].q_len, ++r) {
+      for (int32_t kv_head = 0; kv_head < s.shape.kv_heads; ++kv_head) {
+        const auto k = stored_head(s, sequences[r], 0, kv_head);
+        const auto v = stored_head(s, sequences[r], 1, kv_head);
+        const int32_t ratio = s.shape.heads / s.shape.kv_heads;
+        for (int32_t i = 0; i < rows[r].q_len; ++i) {
+          for (int32_t head = kv_head * ratio; head < (kv_head + 1) * ratio; ++head) {
+            const float* q =
+                sequences[r].qkv.data() + (rows[r].past + i) * sequences[r].width + head * s.shape.head_dim;
+            const float* got = y.data() + ((first_token + i) * s.shape.heads + head) * s.shape.head_dim;
+            const auto wanted = plain(s.shape.scale, q, k, v, static_cast<size_t>(rows[r].past + i + 1));
+            for (size_t d = 0; d < wanted.size(); ++d) {
+              ASSERT_TRUE(std::isfinite(got[d]));
+              error = std::max(error, std::fabs(static_cast<double>(got[d]) - wanted[d]));
             }
           }
         }
-        // Values are up to 1.5; a float chain of 128 terms and an exponential good to 1e-7 stay well inside
-        // 1e-5.
-        EXPECT_LT(error, 1e-5) << "head_dim " << head_dim << " ratio " << ratio << " "
-                               << kv_dtype_name(dtype);
       }
     }
+    // Values are up to 1.5; a float chain of 128 terms and an exponential good to 1e-7 stay well inside 1e-5.
+    EXPECT_LT(error, 1e-5) << "head_dim " << s.shape.head_dim << " heads " << s.shape.heads << " "
+                           << kv_dtype_name(s.dtype);
   }
 }
 

@@ -331,17 +331,15 @@ void RowSampler::sample(SampleResult& out, float* logits, const SampleParams& pa
   }
 
   const bool processed_logprobs = params.logprobs >= 0 && params.processed_logprobs != 0;
-  // Log-probability of an unnormalised probability, and the list of the likeliest, of the distribution drawn
-  // from.
+  // From the logits and not from the probabilities, which may be too small for a float.
   const auto report = [&](std::span<const Candidate> likeliest_first, double total) {
-    for (const Candidate& c : likeliest_first) {
-      if (out.top_count == params.logprobs || c.x == 0) break;
+    const double log_total = std::log(total);
+    out.logprob = log_of_ratio(x[out.id], largest, log_total);
+    for (const Candidate& c :
+         likeliest_first.first(std::min(likeliest_first.size(), static_cast<size_t>(params.logprobs)))) {
       out.top_ids[out.top_count] = c.id;
-      out.top_logprobs[out.top_count++] = static_cast<float>(std::log(static_cast<double>(c.x) / total));
+      out.top_logprobs[out.top_count++] = log_of_ratio(x[c.id], largest, log_total);
     }
-  };
-  const auto log_share = [](float p, double total) {
-    return static_cast<float>(std::log(static_cast<double>(p) / total));
   };
 
   const double u = uniform_draw(
@@ -356,19 +354,18 @@ void RowSampler::sample(SampleResult& out, float* logits, const SampleParams& pa
     std::copy_n(kept.begin(), listed, likeliest.begin());
     double total = 0;
     out.id = draw_from(kept, u, total);
-    if (processed_logprobs) {
-      report(std::span(likeliest).first(listed), total);
-      const auto drawn =
-          std::find_if(kept.begin(), kept.end(), [&](const Candidate& c) { return c.id == out.id; });
-      out.logprob = log_share(drawn->x, total);
-    }
+    if (processed_logprobs) report(std::span(likeliest).first(listed), total);
   } else {
     const double total = weigh_all(x, largest, params.min_p);
     out.id = draw_from_all(u, total);
     if (processed_logprobs) {
-      out.logprob = log_share(scratch_.p[out.id], total);
-      std::span<Candidate> likeliest = params.logprobs > 0 ? top(x, params.logprobs) : std::span<Candidate>();
-      for (Candidate& c : likeliest) c.x = scratch_.p[c.id];
+      std::span<const Candidate> likeliest;
+      if (params.logprobs > 0) likeliest = top(x, params.logprobs);
+      if (params.min_p > 0) {
+        const auto end = std::find_if(likeliest.begin(), likeliest.end(),
+                                      [&](const Candidate& c) { return scratch_.p[c.id] == 0; });
+        likeliest = likeliest.first(static_cast<size_t>(end - likeliest.begin()));
+      }
       report(likeliest, total);
     }
   }
