@@ -58,11 +58,12 @@ function(inferd_test name)
   target_link_libraries(${name} PRIVATE inferd_flags ${ARG_LINKS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
     INFERD_SOURCE_DIR="${CMAKE_SOURCE_DIR}" INFERD_BINARY_DIR="${CMAKE_BINARY_DIR}" ${ARG_DEFINES})
+  get_filename_component(build "${CMAKE_BINARY_DIR}" NAME)  # ./dev test runs three builds: a name says which
   if(ARG_WHOLE)
-    add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+    add_test(NAME ${build}/${name} COMMAND ${name})
+    set_tests_properties(${build}/${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
   else()
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}/" PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_PREFIX "${build}/${name}/" PROPERTIES TIMEOUT ${ARG_TIMEOUT})
   endif()
 endfunction()
 

@@ -39,8 +39,7 @@ rm -rf "$root"/var/lib/apt/lists/*  # as in a fresh container: apt knows no pack
 du -sh "$root"
 
 step "what the host hands in"
-for file in /etc/resolv.conf /etc/hosts /etc/ssl/certs/ca-certificates.crt /etc/pip.conf /etc/xdg/pip "$HOME/.config/pip" \
-  "$HOME/.pip"; do
+for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/xdg/pip "$HOME/.config/pip" "$HOME/.pip"; do
   if [[ -e $file ]]; then
     target=$root/${file/#$HOME//root}
     mkdir -p "$(dirname "$target")"
@@ -54,7 +53,12 @@ done
 handed_in=(PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8)
 while IFS= read -r variable; do
   handed_in+=("$variable")
-done < <(env | grep -E '^(PIP_[A-Z_]+|SSL_CERT_FILE|SSL_CERT_DIR|https?_proxy|no_proxy|HTTPS?_PROXY|NO_PROXY)=' || true)
+done < <(env | grep -E '^(PIP_[A-Z_]+|https?_proxy|no_proxy|HTTPS?_PROXY|NO_PROXY)=' || true)
+bundle=${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt}
+if [[ -e $bundle ]]; then  # under a name of its own: installing ca-certificates makes the usual one anew
+  cp -L "$bundle" "$root/etc/host-certificates.crt"
+  handed_in+=(SSL_CERT_FILE=/etc/host-certificates.crt PIP_CERT=/etc/host-certificates.crt)
+fi
 
 git -c advice.detachedHead=false clone --quiet --no-local "$here" "$root/inferd"
 git -C "$root/inferd" log -1 --format='%h %s'

@@ -124,7 +124,7 @@ std::string make_zip(const std::vector<ZipInput>& entries) {
     put(directory, static_cast<uint32_t>(out.size()), 4);
     directory += entry.name;
     put(out, 0x04034b50, 4);
-    out += common + entry.name + data;
+    out += cat(common, entry.name, data);
   }
   const auto begin = static_cast<uint32_t>(out.size());
   out += directory;
