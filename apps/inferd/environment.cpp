@@ -1,7 +1,9 @@
 #include "environment.h"
 
+#include <semaphore.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <string_view>
@@ -20,9 +22,13 @@ std::string_view variable(const char* name) {
 
 // A signal handler can reach nothing but static storage.
 std::atomic<bool> g_interrupted{false};
+std::atomic<int> g_signal{0};
+sem_t g_wakeup;
 
-void on_interrupt(int) {
-  if (g_interrupted.exchange(true)) ::_exit(kExitInterrupted);
+void on_interrupt(int number) {
+  if (g_interrupted.exchange(true)) ::_exit(128 + number);
+  g_signal.store(number);
+  ::sem_post(&g_wakeup);
 }
 
 void on_bus_error(int) {
@@ -47,15 +53,27 @@ ProgressStyle progress_style(int fd) {
 }
 
 const std::atomic<bool>& interrupted() { return g_interrupted; }
+int interrupt_signal() { return g_signal.load(); }
 
-void forget_interrupt() { g_interrupted.store(false); }
+void forget_interrupt() {
+  g_signal.store(0);
+  g_interrupted.store(false);
+}
 
 void watch_signals() {
+  ::sem_init(&g_wakeup, 0, 0);
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
 }
+
+void wait_for_wakeup() {
+  while (::sem_wait(&g_wakeup) != 0 && errno == EINTR) {
+  }
+}
+
+void wake() { ::sem_post(&g_wakeup); }
 
 void install_fault_handlers() {
   struct sigaction ignore {};
