@@ -12,13 +12,22 @@ namespace inferd {
 template <typename T>
 class Inbox {
  public:
-  // Any thread.
-  void push(T item) {
+  // Any thread. False, and the item is dropped, once the inbox is closed.
+  bool push(T item) {
     {
       const std::scoped_lock lock(mutex_);
+      if (closed_) return false;
       items_.push_back(std::move(item));
     }
     filled_.notify_one();
+    return true;
+  }
+
+  // The owner's thread. Takes what is left; nothing comes in after it.
+  std::deque<T> close() {
+    const std::scoped_lock lock(mutex_);
+    closed_ = true;
+    return std::exchange(items_, {});
   }
 
   // The owner's thread. Everything that has come in, oldest first; never waits.
@@ -49,6 +58,7 @@ class Inbox {
   std::condition_variable filled_;
   std::deque<T> items_;
   bool woken_ = false;
+  bool closed_ = false;
 };
 
 }  // namespace inferd

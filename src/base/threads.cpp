@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <optional>
 #include <sstream>
 
+#include "base/cgroup.h"
 #include "base/check.h"
 #include "base/strings.h"
 
@@ -58,14 +58,6 @@ void pin_to(const std::vector<size_t>& cpus, int worker) {
   pthread_setaffinity_np(pthread_self(), sizeof mask, &mask);  // best effort: an unpinned worker is only slower
 }
 
-std::optional<std::string> read_small_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 // "max 100000" or "150000 100000" (cgroup v2 cpu.max): the quota in CPUs, if there is one.
 std::optional<double> quota_v2(const std::string& text) {
   std::istringstream in(text);
@@ -89,31 +81,16 @@ std::optional<double> quota_v1(const std::string& folder) {
 
 // The smallest CPU quota of this process's cgroup and all groups above it.
 std::optional<double> cgroup_quota(const std::string& root) {
-  const auto groups = read_small_file(root + "proc/self/cgroup");
-  if (!groups) return std::nullopt;
   std::optional<double> smallest;
-  const auto consider = [&](std::optional<double> quota) {
-    if (quota && (!smallest || *quota < *smallest)) smallest = quota;
-  };
-  for (const std::string_view line : split(*groups, '\n')) {
-    const std::vector<std::string_view> fields = split(line, ':');
-    if (fields.size() < 3) continue;
-    const bool v2 = fields[1].empty();
-    const std::vector<std::string_view> controllers = split(fields[1], ',');
-    if (!v2 && std::find(controllers.begin(), controllers.end(), "cpu") == controllers.end()) continue;
-    // Inside a container the path may name a folder that only the host sees; the mount's own top is tried last.
-    for (std::string path(fields[2]);;) {
-      if (v2) {
-        if (const auto text = read_small_file(cat(root, "sys/fs/cgroup", path, "/cpu.max"))) consider(quota_v2(*text));
-      } else {
-        consider(quota_v1(cat(root, "sys/fs/cgroup/cpu", path)));
-        consider(quota_v1(cat(root, "sys/fs/cgroup/cpu,cpuacct", path)));
-      }
-      const size_t slash = path.rfind('/');
-      if (path.empty() || slash == std::string::npos) break;
-      path.resize(slash);
+  for_each_cgroup(root, "cpu", [&](const std::string& folder, bool v2) {
+    std::optional<double> quota;
+    if (!v2) {
+      quota = quota_v1(folder);
+    } else if (const auto text = read_small_file(folder + "/cpu.max")) {
+      quota = quota_v2(*text);
     }
-  }
+    if (quota && (!smallest || *quota < *smallest)) smallest = quota;
+  });
   return smallest;
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/memory_info.h"
 #include "base/queue.h"
 
 namespace inferd {
@@ -57,6 +58,7 @@ class CgroupRoot {
     std::ofstream(root_ + path) << text;
   }
   int cpus() const { return usable_cpus(root_); }
+  int64_t memory() const { return available_memory(root_); }
 
  private:
   std::string root_;
@@ -87,6 +89,24 @@ TEST(UsableCpus, follows_the_smallest_quota_rounded_down_but_never_to_zero) {
     EXPECT_GE(free.cpus(), 1);
     EXPECT_LE(free.cpus(), static_cast<int>(std::thread::hardware_concurrency()));
   }
+}
+
+TEST(AvailableMemory, is_the_smaller_of_the_machine_and_the_group) {
+  const CgroupRoot machine;
+  machine.file("proc/meminfo", "MemTotal: 900 kB\nMemAvailable:    800 kB\n");
+  machine.file("proc/self/cgroup", "0::/a\n");
+  EXPECT_EQ(machine.memory(), 800 * 1024);
+  machine.file("sys/fs/cgroup/a/memory.max", "max\n");
+  machine.file("sys/fs/cgroup/a/memory.current", "1000\n");
+  EXPECT_EQ(machine.memory(), 800 * 1024);
+  machine.file("sys/fs/cgroup/a/memory.max", "5000\n");
+  EXPECT_EQ(machine.memory(), 4000);
+  machine.file("proc/self/cgroup", "7:memory:/x\n");
+  machine.file("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "3000\n");
+  machine.file("sys/fs/cgroup/memory/x/memory.usage_in_bytes", "3500\n");
+  EXPECT_EQ(machine.memory(), 0);
+  EXPECT_GT(resident_memory(), 100000);
+  EXPECT_GE(peak_resident_memory() + (1 << 20), resident_memory());  // the kernel counts in batches
 }
 
 }  // namespace

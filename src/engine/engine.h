@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <variant>
 
 #include "base/clock.h"
@@ -22,19 +23,22 @@
 namespace inferd {
 
 struct EngineOptions {
-  SchedulerOptions scheduler;
-  int32_t max_queue = 256;           // requests in flight beyond the running ones; more are refused with E-ENG-004
+  SchedulerOptions scheduler;        // ctx, pool and chunk as the runner has them
+  int32_t max_queue = 256;           // choices in flight beyond max_seqs; more are refused with E-ENG-004
+  // How much a prompt chunk may add to the gap between two tokens of the others: chunk sizes follow from it and the
+  // measured speed, out of a fixed ladder.
+  int32_t chunk_target_ms = 150;
   const Clock* clock = &monotonic_clock();
   Logger* log = nullptr;             // null: silent
-  std::function<void(const std::string& cause)> on_failure;  // called once on the engine's thread after every open
-                                                             // request got its error event
+  // Called once on the stepping thread after a failure, when every open request has got its error event.
+  std::function<void(const std::string& cause)> on_failure;
 };
 
-class Engine {
+class Engine : private ScheduleListener {
  public:
-  // The runner is owned; `options.scheduler` must agree with the runner's pools.
+  // `options.scheduler` must have the ctx, max_seqs, prefill_chunk and pages that the runner was made with.
   Engine(std::unique_ptr<Runner> runner, EngineOptions options);
-  ~Engine();
+  ~Engine() override;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
@@ -67,27 +71,60 @@ class Engine {
   const EngineOptions& options() const { return options_; }
 
  private:
-  struct Submitted;
-  using Message = std::variant<std::unique_ptr<Submitted>, RequestId>;  // a request, or one to cancel
+  struct Choice;    // one sequence of a request, from submit to its finished event
+  struct Flight {   // a launched step
+    StepPlan plan;
+    int64_t launched_ns = 0;
+  };
+  struct Cancel {
+    RequestId request = 0;
+  };
+  struct Submitted {
+    RequestId id = 0;
+    Request request;
+    int64_t arrival_ns = 0;
+  };
+  using Message = std::variant<Submitted, Cancel>;
+
+  // ScheduleListener, on the stepping thread.
+  void on_admitted(SequenceId sequence, const SequenceStats& stats, bool first_time) override;
+  std::optional<FinishReason> on_token(SequenceId sequence, const SampleResult& drawn) override;
+  void on_finished(SequenceId sequence, FinishReason reason, const SequenceStats& stats) override;
 
   void loop();
-  void take(Message message);
+  void take(std::deque<Message> messages);
+  void take_submitted(Submitted submitted);
+  bool turn();
   void collect_oldest();
+  void choose_busy_chunk(const StepPlan& plan, double seconds);
+  void refresh_gauges();
+  void send(const std::shared_ptr<EventSink>& sink, Event event);
   void publish();
   void fail(const std::string& cause);
-  void refresh_gauges();
-
-  struct Sequence;   // one choice
-  struct InFlight;   // a launched step
+  void end_everything(const Error& error);
+  Error refuse_now() const;
 
   const EngineOptions options_;
-  std::unique_ptr<Runner> runner_;
+  const std::unique_ptr<Runner> runner_;
   EngineMetrics metrics_;
   Inbox<Message> inbox_;
   std::atomic<State> state_{State::running};
+  std::atomic<bool> stopping_{false};
   std::atomic<int64_t> in_flight_{0};
   std::atomic<int64_t> heartbeat_ns_{0};
   std::atomic<RequestId> next_id_{1};
+  std::string failure_;              // written before state_ becomes failed
+  std::thread thread_;
+
+  // The stepping thread's own.
+  Scheduler scheduler_;
+  std::unordered_map<SequenceId, std::unique_ptr<Choice>> choices_;
+  std::unordered_map<RequestId, std::vector<SequenceId>> open_;   // unfinished choices of a request
+  std::deque<Flight> flight_;
+  std::vector<std::pair<std::shared_ptr<EventSink>, std::vector<Event>>> outbox_;
+  std::optional<Error> ending_;      // the error that choices end with while everything is ended
+  double seconds_per_prompt_token_ = 0;
+  int64_t step_done_ns_ = 0;
 };
 
 }  // namespace inferd

@@ -1,0 +1,150 @@
+#include "model/config.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+
+namespace inferd {
+namespace {
+
+struct Architecture {
+  std::string_view name;
+  bool rope_neighbours;
+};
+
+// The architectures that decoder.cpp computes.
+constexpr std::array<Architecture, 2> kArchitectures = {{{"llama", true}, {"qwen2", false}}};
+
+class Reader {
+ public:
+  Reader(const GgufFile& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}
+
+  Error bad(std::string_view key, std::string detail) const {
+    return Error{.code = Code::model_metadata, .detail = std::move(detail), .where = cat(file_.name(), ": ", prefix_, key)};
+  }
+
+  Result<int32_t> integer(std::string_view key, int64_t low, int64_t high, std::optional<int64_t> fallback = {}) const {
+    INFERD_TRY(const int64_t value, file_.integer(prefix_ + std::string(key), fallback));
+    if (value < low || value > high) return bad(key, cat(value, ", allowed are ", low, " to ", high));
+    return static_cast<int32_t>(value);
+  }
+
+  Result<double> real(std::string_view key, double low, double high, std::optional<double> fallback = {}) const {
+    INFERD_TRY(const double value, file_.real(prefix_ + std::string(key), fallback));
+    if (!(value >= low && value <= high)) return bad(key, cat(value, ", allowed are ", low, " to ", high));
+    return value;
+  }
+
+  Status absent_or_zero(std::string_view key, std::string_view what) const {
+    const std::string name = prefix_ + std::string(key);
+    if (file_.find(name) == nullptr) return {};
+    INFERD_TRY(const int64_t value, file_.integer(name));
+    if (value != 0) return bad(key, cat(value, ": ", what, " is not supported"));
+    return {};
+  }
+
+ private:
+  const GgufFile& file_;
+  const std::string prefix_;
+};
+
+Result<const Architecture*> find_architecture(const GgufFile& file) {
+  INFERD_TRY(const std::string_view name, file.string("general.architecture"));
+  std::vector<std::string> known;
+  for (const Architecture& architecture : kArchitectures) {
+    if (architecture.name == name) return &architecture;
+    known.emplace_back(architecture.name);
+  }
+  return Error{.code = Code::model_architecture,
+               .detail = cat(printable(name), ", supported are ", join(known, ", ")),
+               .where = cat(file.name(), ": general.architecture")};
+}
+
+Status read_rope(DecoderConfig& config, const GgufFile& file, const Reader& in) {
+  INFERD_TRY(config.rope_base, in.real("rope.freq_base", 1, 1e12, 10000.0));
+  INFERD_TRY(config.rotary_dims, in.integer("rope.dimension_count", 2, config.head_dim, config.head_dim));
+  if (config.rotary_dims % 2 != 0) return in.bad("rope.dimension_count", cat(config.rotary_dims, ", must be even"));
+
+  const std::string type_key = config.architecture + ".rope.scaling.type";
+  INFERD_TRY(const std::string_view type, file.string(type_key, "none"));
+  if (type == "linear") {
+    INFERD_TRY(const double factor, in.real("rope.scaling.factor", 1, 1e6));
+    config.rope_position_scale = 1 / factor;
+  } else if (type != "none") {
+    return in.bad("rope.scaling.type", cat(printable(type), ", supported are none, linear and Llama 3's rope_freqs"));
+  }
+
+  // Llama 3 (Dubey et al., 2024): converters store the wavelength-dependent divisors as a tensor.
+  const GgufTensor* factors = file.find_tensor("rope_freqs.weight");
+  if (factors == nullptr) return {};
+  INFERD_TRY(const DType dtype, file.dtype(*factors));
+  if (dtype != DType::f32 || factors->elements != config.rotary_dims / 2) {
+    return Error{.code = Code::model_tensor_shape,
+                 .detail = cat("rope_freqs.weight is ", dtype_name(dtype), " with ", factors->elements,
+                               " elements, needed are F32 and ", config.rotary_dims / 2),
+                 .where = cat(file.name(), ": byte ", factors->entry_offset)};
+  }
+  config.rope_factors.resize(static_cast<size_t>(factors->elements));
+  std::memcpy(config.rope_factors.data(), factors->data.data(), factors->data.size());
+  for (const float factor : config.rope_factors) {
+    if (!(factor > 0) || !std::isfinite(factor)) {
+      return Error{.code = Code::model_metadata,
+                   .detail = cat("rope factor ", factor, ", must be positive and finite"),
+                   .where = cat(file.name(), ": rope_freqs.weight")};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
+  INFERD_TRY(const Architecture* architecture, find_architecture(file));
+  const Reader in(file, cat(architecture->name, "."));
+  DecoderConfig config;
+  config.architecture = architecture->name;
+  config.rope_neighbours = architecture->rope_neighbours;
+  INFERD_TRY(const std::string_view name, file.string("general.name", ""));
+  config.name = name;
+  INFERD_TRY(config.layers, in.integer("block_count", 1, 1024));
+  INFERD_TRY(config.train_ctx, in.integer("context_length", 1, 1 << 30));
+  INFERD_TRY(config.hidden, in.integer("embedding_length", 1, 1 << 20));
+  INFERD_TRY(config.ffn, in.integer("feed_forward_length", 1, 1 << 22));
+  INFERD_TRY(config.heads, in.integer("attention.head_count", 1, 1 << 14));
+  INFERD_TRY(config.kv_heads, in.integer("attention.head_count_kv", 1, config.heads, config.heads));
+  if (config.heads % config.kv_heads != 0) {
+    return in.bad("attention.head_count_kv", cat(config.kv_heads, " does not divide ", config.heads, " heads"));
+  }
+  if (file.find(cat(architecture->name, ".attention.key_length")) == nullptr && config.hidden % config.heads != 0) {
+    return in.bad("attention.head_count", cat(config.heads, " does not divide the embedding length ", config.hidden));
+  }
+  INFERD_TRY(config.head_dim, in.integer("attention.key_length", 1, 1024, config.hidden / config.heads));
+  INFERD_TRY(const int32_t value_dim, in.integer("attention.value_length", 1, 1024, config.head_dim));
+  if (value_dim != config.head_dim) {
+    return in.bad("attention.value_length", cat(value_dim, ", must equal the key length ", config.head_dim));
+  }
+  INFERD_TRY(const double eps, in.real("attention.layer_norm_rms_epsilon", 0, 1));
+  config.rms_eps = static_cast<float>(eps);
+  INFERD_TRY_STATUS(in.absent_or_zero("expert_count", "a mixture of experts"));
+  INFERD_TRY_STATUS(in.absent_or_zero("attention.sliding_window", "a sliding attention window"));
+  INFERD_TRY_STATUS(read_rope(config, file, in));
+
+  INFERD_TRY(const GgufTensor* embedding, file.tensor("token_embd.weight"));
+  if (embedding->dims != 2 || embedding->shape[0] != config.hidden || embedding->shape[1] > 1 << 24) {
+    return Error{.code = Code::model_tensor_shape,
+                 .detail = cat("token_embd.weight is (", embedding->shape[1], ", ", embedding->shape[0],
+                               "), needed is (vocabulary, ", config.hidden, ")"),
+                 .where = cat(file.name(), ": byte ", embedding->entry_offset)};
+  }
+  config.vocab = static_cast<int32_t>(embedding->shape[1]);
+  INFERD_TRY_STATUS([&]() -> Status {
+    INFERD_TRY(const int32_t stated, in.integer("vocab_size", 1, 1 << 24, config.vocab));
+    if (stated != config.vocab) return in.bad("vocab_size", cat(stated, ", the embedding has ", config.vocab, " rows"));
+    return {};
+  }());
+  config.tied_head = file.find_tensor("output.weight") == nullptr;
+  config.qkv_bias = file.find_tensor("blk.0.attn_q.bias") != nullptr;
+  return config;
+}
+
+}  // namespace inferd
