@@ -190,6 +190,13 @@ struct Statement {
 };
 using Block = std::vector<std::unique_ptr<Statement>>;
 
+// A block with variables of its own. Names in `unset` hide those outside even before the block assigns them
+// (jinja_frames.h).
+struct Frame {
+  Block body;
+  std::vector<Symbol> unset;
+};
+
 struct LiteralStatement final : Statement {
   LiteralStatement(int32_t at, std::string literal)
       : Statement(StatementKind::literal, at), text(std::move(literal)) {}
@@ -213,8 +220,8 @@ struct ForStatement final : Statement {
   ExprPtr iterable;
   ExprPtr condition;  // may be absent
   bool recursive = false;
-  Block body;
-  Block otherwise;
+  Frame body;
+  Frame otherwise;
 };
 
 struct AssignStatement final : Statement {
@@ -227,13 +234,13 @@ struct AssignBlockStatement final : Statement {
   explicit AssignBlockStatement(int32_t at) : Statement(StatementKind::assign_block, at) {}
   Target target;
   ExprPtr filter;  // over a CapturedExpr; may be absent
-  Block body;
+  Frame body;
 };
 
 struct ScopeStatement final : Statement {  // with
   explicit ScopeStatement(int32_t at) : Statement(StatementKind::scope, at) {}
   std::vector<std::pair<Target, ExprPtr>> assignments;
-  Block body;
+  Frame body;
 };
 
 struct MacroStatement final : Statement {  // also the body of a call block, which is a macro named "caller"
@@ -242,10 +249,11 @@ struct MacroStatement final : Statement {  // also the body of a call block, whi
   std::string name;
   std::vector<std::pair<Symbol, std::string>> parameters;
   std::vector<ExprPtr> defaults;  // of the last parameters
+  bool is_caller = false;
   bool uses_caller = false;
   bool uses_named = false;   // `kwargs`
   bool uses_spread = false;  // `varargs`
-  Block body;
+  Frame body;
 };
 
 struct CallBlockStatement final : Statement {
@@ -257,12 +265,12 @@ struct CallBlockStatement final : Statement {
 struct FilterBlockStatement final : Statement {
   explicit FilterBlockStatement(int32_t at) : Statement(StatementKind::filter_block, at) {}
   ExprPtr filter;  // over a CapturedExpr
-  Block body;
+  Frame body;
 };
 
 struct GenerationStatement final : Statement {
   explicit GenerationStatement(int32_t at) : Statement(StatementKind::generation, at) {}
-  Block body;
+  Frame body;
 };
 
 struct LoopControlStatement final : Statement {  // leave_loop (break), next_item (continue)
@@ -270,7 +278,7 @@ struct LoopControlStatement final : Statement {  // leave_loop (break), next_ite
 };
 
 struct Program {
-  Block body;
+  Frame body;
   std::vector<std::string> names;  // by Symbol
   Symbol loop = 0;                 // the names that statements define by themselves
   Symbol caller = 0;

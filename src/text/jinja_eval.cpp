@@ -15,7 +15,8 @@ Result<std::vector<TextSpan>> Evaluator::run() {
   TextBuilder out;
   out_ = &out;
   scope_ = enter(nullptr);
-  INFERD_TRY_STATUS(run_block(program_.body));
+  INFERD_TRY_STATUS(hide(program_.body, scope_));
+  INFERD_TRY_STATUS(run_block(program_.body.body));
   return std::move(out).finish_spans();
 }
 
@@ -29,6 +30,15 @@ Scope* Evaluator::enter(Scope* parent) {
   free_scopes_.pop_back();
   scope->parent = parent;
   return scope;
+}
+
+Status Evaluator::hide(const Frame& frame, Scope* scope) {
+  if (!runtime_.spend(static_cast<int64_t>(frame.unset.size() / 4))) return runtime_.exhausted();
+  for (const Symbol symbol : frame.unset) {
+    const std::string& name = program_.names[static_cast<size_t>(symbol)];
+    scope->add(symbol, Value::undefined(Missing::variable, Text::borrowed(name, Origin::markup)));
+  }
+  return {};
 }
 
 void Evaluator::leave(Scope* scope) {
@@ -93,7 +103,7 @@ Result<Evaluator::Flow> Evaluator::run_statement(const Statement& statement) {
       const auto& call = static_cast<const CallBlockStatement&>(statement);
       const Value caller = make_macro(*call.caller);
       INFERD_TRY(const Value value, eval_call(static_cast<const CallExpr&>(*call.call), &caller));
-      INFERD_TRY_STATUS(print(value));
+      INFERD_TRY_STATUS(print_block(value));
       return Flow::normal;
     }
     case StatementKind::filter_block:
@@ -116,10 +126,11 @@ Result<Evaluator::Flow> Evaluator::run_if(const IfStatement& statement) {
   return run_block(statement.otherwise);
 }
 
-Result<Evaluator::Flow> Evaluator::run_in_scope(const Block& block) {
+Result<Evaluator::Flow> Evaluator::run_in_scope(const Frame& frame) {
   Scope* const outer = scope_;
   Scope* const inner = scope_ = enter(outer);
-  INFERD_TRY(const Flow flow, run_block(block));
+  INFERD_TRY_STATUS(hide(frame, inner));
+  INFERD_TRY(const Flow flow, run_block(frame.body));
   scope_ = outer;
   leave(inner);
   return flow;
@@ -138,6 +149,7 @@ Result<std::optional<Text>> Evaluator::capture(const Block& block, Flow& flow) {
 Result<Evaluator::Flow> Evaluator::run_scope(const ScopeStatement& statement) {
   Scope* const outer = scope_;
   Scope* const inner = enter(outer);
+  INFERD_TRY_STATUS(hide(statement.body, inner));
   for (const auto& [target, expr] : statement.assignments) {
     INFERD_TRY(Value value, eval(*expr));
     scope_ = inner;
@@ -145,7 +157,7 @@ Result<Evaluator::Flow> Evaluator::run_scope(const ScopeStatement& statement) {
     scope_ = outer;
   }
   scope_ = inner;
-  INFERD_TRY(const Flow flow, run_block(statement.body));
+  INFERD_TRY(const Flow flow, run_block(statement.body.body));
   scope_ = outer;
   inner->clear();  // also what a macro defined in here had seen: jinja2 unsets the variables of a block that
                    // ends
@@ -158,7 +170,8 @@ Result<Evaluator::Flow> Evaluator::run_assign_block(const AssignBlockStatement& 
   Scope* const outer = scope_;
   Scope* const inner = scope_ = enter(outer);
   Flow flow = Flow::normal;
-  INFERD_TRY(std::optional<Text> text, capture(statement.body, flow));
+  INFERD_TRY_STATUS(hide(statement.body, inner));
+  INFERD_TRY(std::optional<Text> text, capture(statement.body.body, flow));
   Value value;
   if (text) value = *std::move(text);
   if (text && statement.filter) {
@@ -177,7 +190,8 @@ Result<Evaluator::Flow> Evaluator::run_filter_block(const FilterBlockStatement& 
   Scope* const outer = scope_;
   Scope* const inner = scope_ = enter(outer);
   Flow flow = Flow::normal;
-  INFERD_TRY(std::optional<Text> text, capture(statement.body, flow));
+  INFERD_TRY_STATUS(hide(statement.body, inner));
+  INFERD_TRY(std::optional<Text> text, capture(statement.body.body, flow));
   Value value;
   if (text) {
     captured_.push_back(*std::move(text));
@@ -187,7 +201,7 @@ Result<Evaluator::Flow> Evaluator::run_filter_block(const FilterBlockStatement& 
   scope_ = outer;
   inner->clear();
   leave(inner);
-  if (flow == Flow::normal) INFERD_TRY_STATUS(print(value));
+  if (flow == Flow::normal) INFERD_TRY_STATUS(print_block(value));
   return flow;
 }
 
@@ -241,6 +255,13 @@ Status Evaluator::print(const Value& value) {
   if (value.is(Kind::text)) return print_text(value.text());
   INFERD_TRY(const Text text, to_text(runtime_, value));
   return print_text(text);
+}
+
+// What a filter or call block gave, which jinja2 does not convert.
+Status Evaluator::print_block(const Value& value) {
+  if (!value.is(Kind::text))
+    return run_error(cat("the block gave ", kind_name(value.kind()), ", not a string"));
+  return print_text(value.text());
 }
 
 Status Evaluator::print_text(const Text& text) {
@@ -304,8 +325,9 @@ Result<Value> Evaluator::call_macro(MacroObject& object, const Arguments& argume
   TextBuilder printed;
   TextBuilder* const out = std::exchange(out_, &printed);
   scope_ = inner;
+  INFERD_TRY_STATUS(hide(object.macro->body, inner));
   INFERD_TRY_STATUS(bind_macro(object, arguments));
-  INFERD_TRY_STATUS(run_block(object.macro->body));
+  INFERD_TRY_STATUS(run_block(object.macro->body.body));
   scope_ = outer;
   out_ = out;
   leave(inner);
@@ -414,9 +436,10 @@ Result<Evaluator::Flow> Evaluator::run_loop(const ForStatement& statement, Value
     loop.current = item;
     inner->clear();
     scope_ = inner;
-    inner->set(program_.loop, {Kind::loop, &loop});
+    INFERD_TRY_STATUS(hide(statement.body, inner));
+    inner->add(program_.loop, {Kind::loop, &loop});
     INFERD_TRY_STATUS(assign(statement.target, std::move(item)));
-    INFERD_TRY(const Flow flow, run_block(statement.body));
+    INFERD_TRY(const Flow flow, run_block(statement.body.body));
     scope_ = current;
     if (flow == Flow::leave_loop) break;
     completed = completed || flow == Flow::normal;
@@ -424,7 +447,7 @@ Result<Evaluator::Flow> Evaluator::run_loop(const ForStatement& statement, Value
   loop.active = false;
   inner->clear();
   leave(inner);
-  if (completed || statement.otherwise.empty()) return Flow::normal;
+  if (completed || statement.otherwise.body.empty()) return Flow::normal;
   scope_ = outer;
   INFERD_TRY(const Flow flow, run_in_scope(statement.otherwise));
   scope_ = current;

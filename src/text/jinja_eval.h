@@ -22,7 +22,7 @@ struct Variable {
 
 // The budget of a render: a base, and a share for every byte of text and every value that the caller sent.
 struct Budget {
-  int64_t base_steps = 400000;
+  int64_t base_steps = 300000;
   int64_t steps_per_byte = 2;
   int64_t steps_per_value = 4000;
   int64_t max_steps = 20000000;

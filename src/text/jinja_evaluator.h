@@ -63,8 +63,8 @@ class Evaluator {
   // Statements.
   Result<Flow> run_block(const Block& block);
   Result<Flow> run_statement(const Statement& statement);
-  Result<Flow> run_in_scope(const Block& block);
-  // Runs a block in a scope of its own and gives what it printed; nullopt when it left a loop.
+  Result<Flow> run_in_scope(const Frame& frame);
+  // Runs a block in the current scope and gives what it printed; nullopt when it left a loop.
   Result<std::optional<Text>> capture(const Block& block, Flow& flow);
   Result<Flow> run_if(const IfStatement& statement);
   Result<Flow> run_scope(const ScopeStatement& statement);
@@ -73,9 +73,11 @@ class Evaluator {
   Status assign(const Target& target, Value value);
   Status check_spaces(const Target& target);
   Status print(const Value& value);
+  Status print_block(const Value& value);
   Status print_text(const Text& text);
 
   Scope* enter(Scope* parent);
+  Status hide(const Frame& frame, Scope* scope);  // the frame's unset names
   void leave(Scope* scope);
 
   const Program& program_;

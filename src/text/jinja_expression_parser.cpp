@@ -374,8 +374,9 @@ Result<ExprPtr> ExpressionParser::parse_subscript(ExprPtr object) {
   auto slice = std::make_unique<SliceExpr>(line);
   ExprPtr first;
   const auto at_end = [this] { return stream_.is_op("]") || stream_.is_op(","); };
-  if (stream_.is_op("]")) return expected("an index");
-  if (!stream_.is_op(":")) {
+  if (stream_.is_op("]")) {
+    first = std::make_unique<SequenceExpr>(ExprKind::tuple, line);  // x[] is x[()]
+  } else if (!stream_.is_op(":")) {
     INFERD_TRY(first, parse_expression());
   }
   if (stream_.skip_op(":")) {

@@ -119,7 +119,6 @@ Result<Value> trimmed(Runtime& runtime, const Value& input, const Arguments& arg
 Result<Value> truncated(Runtime& runtime, const Value& input, const Arguments& arguments) {
   INFERD_TRY(const Bound bound,
              Bound::bind(arguments, {"truncate", 0, {"length", "killwords", "end", "leeway"}}));
-  if (!input.is(Kind::text)) return wrong_kind("truncate", "a string", input);
   INFERD_TRY(const int64_t length, bound.whole(0, 255));
   INFERD_TRY(const Text end, bound.text(2, "..."));
   int64_t leeway = 5;
@@ -128,8 +127,9 @@ Result<Value> truncated(Runtime& runtime, const Value& input, const Arguments& a
   }
   INFERD_TRY(const int64_t end_length, count_characters(runtime, end));
   if (length < end_length || leeway < 0) return run_error("truncate: the length or the leeway is too small");
-  INFERD_TRY(const int64_t size, count_characters(runtime, input.text()));
+  INFERD_TRY(const int64_t size, length_of(runtime, input));
   if (size - leeway <= length) return input;
+  if (!input.is(Kind::text)) return wrong_kind("truncate", "a string", input);
   INFERD_TRY(Value kept,
              get_slice(runtime, input, Value::none(), Value::integer(length - end_length), Value::none()));
   if (!bound.flag(1, false)) {

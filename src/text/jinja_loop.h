@@ -29,6 +29,9 @@ struct Scope {
       *slot = std::move(value);
       return;
     }
+    add(symbol, std::move(value));
+  }
+  void add(Symbol symbol, Value value) {  // one that is not there yet
     symbols.push_back(symbol);
     values.push_back(std::move(value));
   }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "text/jinja_expression_parser.h"
+#include "text/jinja_frames.h"
 
 namespace inferd::jinja {
 namespace {
@@ -77,20 +78,21 @@ class StatementParser {
     return parse_block(ends);
   }
 
-  // A body with a frame of its own, where unknown filters are refused even inside of `if`.
-  Result<Block> parse_framed_body(EndTags ends) {
+  // A body with variables of its own, where unknown filters are refused even inside of `if`.
+  Result<Frame> parse_frame(EndTags ends) {
     const size_t unknown = expressions_.unknown_count();
-    INFERD_TRY(Block body, parse_body(ends));
+    Frame frame;
+    INFERD_TRY(frame.body, parse_body(ends));
     INFERD_TRY_STATUS(expressions_.refuse_unknown(unknown));
-    return body;
+    return frame;
   }
 
   // As above, and a function in the reference, so that a loop around it cannot be left from inside.
-  Result<Block> parse_function_body(EndTags ends) {
+  Result<Frame> parse_function_frame(EndTags ends) {
     const int loops = std::exchange(loops_, 0);
-    INFERD_TRY(Block body, parse_framed_body(ends));
+    INFERD_TRY(Frame frame, parse_frame(ends));
     loops_ = loops;
-    return body;
+    return frame;
   }
 
   Status parse_statement(Block& block) {
@@ -112,7 +114,7 @@ class StatementParser {
     }
     if (tag == "generation") {
       auto statement = std::make_unique<GenerationStatement>(line);
-      INFERD_TRY(statement->body, parse_function_body({"endgeneration"}));
+      INFERD_TRY(statement->body, parse_function_frame({"endgeneration"}));
       stream_.take();
       block.push_back(std::move(statement));
       return {};
@@ -155,12 +157,12 @@ class StatementParser {
     }
     statement->recursive = stream_.skip_name("recursive");
     ++loops_;
-    INFERD_TRY(statement->body, parse_body({"endfor", "else"}));
+    INFERD_TRY(statement->body, parse_frame({"endfor", "else"}));
     --loops_;
     if (stream_.take().text == "else") {
       const int loops = loops_;
       if (statement->recursive) loops_ = 0;
-      INFERD_TRY(statement->otherwise, parse_body({"endfor"}));
+      INFERD_TRY(statement->otherwise, parse_frame({"endfor"}));
       loops_ = loops;
       stream_.take();
     }
@@ -185,7 +187,7 @@ class StatementParser {
     if (stream_.is_op("|")) {
       INFERD_TRY(statement->filter, expressions_.parse_filter(std::make_unique<CapturedExpr>(line), false));
     }
-    INFERD_TRY(statement->body, parse_body({"endset"}));
+    INFERD_TRY(statement->body, parse_frame({"endset"}));
     INFERD_TRY_STATUS(expressions_.refuse_unknown(unknown));
     stream_.take();
     block.push_back(std::move(statement));
@@ -201,7 +203,7 @@ class StatementParser {
       INFERD_TRY(ExprPtr value, expressions_.parse_expression());
       statement->assignments.emplace_back(std::move(target), std::move(value));
     }
-    INFERD_TRY(statement->body, parse_framed_body({"endwith"}));
+    INFERD_TRY(statement->body, parse_frame({"endwith"}));
     stream_.take();
     block.push_back(std::move(statement));
     return {};
@@ -240,7 +242,7 @@ class StatementParser {
     };
     for (const auto& [symbol, name] : macro.parameters) expressions_.note_store(name);
     expressions_.begin_macro();
-    INFERD_TRY(macro.body, parse_function_body({end}));
+    INFERD_TRY(macro.body, parse_function_frame({end}));
     stream_.take();
     const ExpressionParser::MacroUses uses = expressions_.end_macro();
     macro.uses_named = uses.named && declared("kwargs") == macro.parameters.end();
@@ -273,6 +275,7 @@ class StatementParser {
     auto statement = std::make_unique<CallBlockStatement>(line);
     statement->caller = std::make_unique<MacroStatement>(line);
     statement->caller->name = "caller";
+    statement->caller->is_caller = true;
     if (stream_.is_op("(")) {
       INFERD_TRY_STATUS(parse_signature(*statement->caller));
     }
@@ -287,7 +290,7 @@ class StatementParser {
     auto statement = std::make_unique<FilterBlockStatement>(line);
     const size_t unknown = expressions_.unknown_count();
     INFERD_TRY(statement->filter, expressions_.parse_filter(std::make_unique<CapturedExpr>(line), true));
-    INFERD_TRY(statement->body, parse_body({"endfilter"}));
+    INFERD_TRY(statement->body, parse_frame({"endfilter"}));
     INFERD_TRY_STATUS(expressions_.refuse_unknown(unknown));
     stream_.take();
     block.push_back(std::move(statement));
@@ -363,7 +366,8 @@ Result<std::unique_ptr<const Program>> parse_program(std::string_view source) {
   INFERD_TRY(std::vector<Token> tokens, tokenize(source));
   auto program = std::make_unique<Program>();
   StatementParser parser(std::move(tokens), *program);
-  INFERD_TRY(program->body, parser.parse_template());
+  INFERD_TRY(program->body.body, parser.parse_template());
+  resolve_frames(*program);
   return std::unique_ptr<const Program>(std::move(program));
 }
 

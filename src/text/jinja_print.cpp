@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "text/jinja_loop.h"
 #include "text/jinja_operators.h"
 #include "text/jinja_unicode.h"
 
@@ -106,6 +107,17 @@ class Printer {
         return repr_view(value, origin);
       case Kind::space:
         return repr_space(value);
+      case Kind::macro: {
+        const MacroStatement& macro = *value.as<MacroObject>().macro;
+        out_.append("<Macro ", Origin::markup);
+        if (macro.is_caller) {
+          out_.append("anonymous", Origin::markup);
+        } else {
+          append_quoted(out_, Text::borrowed(macro.name, Origin::markup));
+        }
+        out_.append(">", Origin::markup);
+        return {};
+      }
       default:
         return run_error(cat(kind_name(value.kind()), " cannot be printed"));
     }

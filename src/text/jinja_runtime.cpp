@@ -15,7 +15,7 @@ Error Runtime::Nest::error() const {
 Status Runtime::fits_text(size_t bytes) const {
   if (bytes > limits_.text_bytes) {
     return Error{.code = Code::template_budget,
-                 .detail = cat("a text of ", with_commas(static_cast<int64_t>(bytes)), " bytes, ",
+                 .detail = cat("a text of ", bytes, " bytes, ",
                                with_commas(static_cast<int64_t>(limits_.text_bytes)), " allowed")};
   }
   return {};
@@ -34,7 +34,8 @@ Result<Text> Runtime::finish(TextBuilder&& builder) {
 }
 
 Status Runtime::admit_items(size_t items) {
-  if (static_cast<int64_t>(items) > steps_left_ || !spend(static_cast<int64_t>(items))) return exhausted();
+  if (steps_left_ < 0 || items > static_cast<size_t>(steps_left_)) return exhausted();
+  steps_left_ -= static_cast<int64_t>(items);
   return {};
 }
 
@@ -77,7 +78,7 @@ Result<bool> Cursor::next(Runtime& runtime, Value& item) {
       const Text& text = source_.text();
       if (at_ >= text.size()) return false;
       const size_t end = skip_forward(text.view(), at_, 1);
-      item = text.slice(at_, end);
+      item = text.slice(at_, end).with_safe(false);  // Python's Markup gives plain characters
       at_ = end;
       return true;
     }

@@ -22,7 +22,8 @@ struct Limits {
 };
 
 inline constexpr int64_t kMaxRange = 100000;  // items of a range(), as in jinja2's sandbox
-inline constexpr int kMaxDepth = 400;         // nested evaluations, macro calls and containers together
+inline constexpr int kMaxDepth =
+    500;  // nested evaluations, macro calls and containers together: 2 MB of stack
 
 class Runtime {
  public:

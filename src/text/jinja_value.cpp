@@ -39,7 +39,8 @@ const Value* DictObject::find_text(std::string_view key) {
 int64_t RangeObject::size() const {
   const Wide length = step > 0 ? Wide{stop} - start : Wide{start} - stop;
   const Wide stride = step > 0 ? Wide{step} : -Wide{step};
-  return length > 0 ? static_cast<int64_t>((length - 1) / stride + 1) : 0;
+  const Wide count = length > 0 ? (length - 1) / stride + 1 : 0;
+  return static_cast<int64_t>(std::min(count, Wide{INT64_MAX}));
 }
 
 Value* NamespaceObject::find(std::string_view name) {
