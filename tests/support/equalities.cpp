@@ -94,7 +94,9 @@ void Equalities::in_chunks(int32_t chunk) {
   const auto h = harness(1, {.max_seqs = 4, .prefill_chunk = chunk, .prefix_cache = false});
   const std::vector<RequestId> ids = submit_all(*h);
   expect_same(*h, ids, cat("chunks of ", chunk));
-  if (chunk < 100) EXPECT_GE(h->metrics().prefills_chunked.value(), 3);
+  if (chunk < 100) {
+    EXPECT_GE(h->metrics().prefills_chunked.value(), 3);
+  }
 }
 
 void Equalities::after_prefix_hits() {
