@@ -27,14 +27,14 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return out;
 }
 
-// Runs in the forked child, where only async-signal-safe calls are allowed; returns only when the program
-// cannot be run. fork and not posix_spawn, because only code of ours in the child can ask to die with its
-// parent.
-void become(const char* program, char* const* arguments, char* const* environment, int output_fd,
-            pid_t parent) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);  // the parent died before the line above
+// What follows runs in forked children, where only async-signal-safe calls are allowed.
+
+void end_group(int) {
+  ::kill(0, SIGKILL);
+}
+
+// Becomes the program; returns only when it cannot be run.
+void run_program(const char* program, char* const* arguments, char* const* environment, int output_fd) {
   for (const int number : {SIGINT, SIGTERM, SIGPIPE, SIGHUP, SIGQUIT, SIGCHLD, SIGXFSZ})
     ::signal(number, SIG_DFL);
   sigset_t none;
@@ -42,8 +42,33 @@ void become(const char* program, char* const* arguments, char* const* environmen
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   const int null_fd = ::open("/dev/null", O_RDONLY);
   if (null_fd < 0 || ::dup2(null_fd, 0) < 0 || ::dup2(output_fd, 1) < 0 || ::dup2(output_fd, 2) < 0) return;
-  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // sockets and files of the parent are not the child's business
+  ::close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);  // sockets and files of ours are not the program's business
   ::execve(program, arguments, environment);
+}
+
+// The leader of the group is a guard that only waits: for the program, whose status becomes its own, and for
+// the death of our process, upon which it ends the group. (The kernel would also kill the program itself for
+// us, but not what that started: python3 may be a script that starts the real one.)
+[[noreturn]] void guard(pid_t program) {
+  ::close_range(0, ~0U, 0);
+  int status = 0;
+  while (::waitpid(program, &status, 0) < 0) {
+    if (errno != EINTR) ::_exit(127);
+  }
+  ::_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+void become_guard(pid_t parent) {
+  ::setpgid(0, 0);
+  ::signal(SIGHUP, end_group);
+  ::signal(SIGTERM, SIG_IGN);
+  ::signal(SIGCHLD, SIG_DFL);
+  sigset_t hangup;
+  ::sigemptyset(&hangup);
+  ::sigaddset(&hangup, SIGHUP);
+  ::sigprocmask(SIG_UNBLOCK, &hangup, nullptr);
+  ::prctl(PR_SET_PDEATHSIG, SIGHUP);
+  if (::getppid() != parent) ::_exit(127);  // our process died before the line above
 }
 
 }  // namespace
@@ -80,7 +105,11 @@ Result<ChildProcess> ChildProcess::start(const std::string& program,
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
-    become(program.c_str(), argument_pointers.data(), environment_pointers.data(), output[1], parent);
+    become_guard(parent);
+    const pid_t program_pid = ::_Fork();  // fork() may run handlers that are not async-signal-safe
+    if (program_pid > 0) guard(program_pid);
+    if (program_pid == 0)
+      run_program(program.c_str(), argument_pointers.data(), environment_pointers.data(), output[1]);
     const int number = errno;
     if (::write(failure[1], &number, sizeof number) < 0) ::_exit(126);
     ::_exit(127);

@@ -87,12 +87,12 @@ TEST(ChildProcess, what_the_leader_leaves_behind_ends_with_it) {
   EXPECT_TRUE(soon([&] { return is_gone(grandchild); }));
 }
 
-TEST(ChildProcess, dies_when_its_parent_is_killed) {
+TEST(ChildProcess, dies_with_all_it_started_when_its_parent_is_killed) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe(pipe.data()), 0);
   const pid_t parent = ::fork();
   if (parent == 0) {
-    ChildProcess child = shell("echo $$; exec sleep 1000");
+    ChildProcess child = shell("sleep 1000 & echo $!; wait");
     const pid_t pid = printed_pid(child);
     if (::write(pipe[1], &pid, sizeof pid) != sizeof pid) ::_exit(1);
     ::pause();
