@@ -6,6 +6,7 @@
 #include "reference/reference_backend.h"
 #include "support/decoder_probe.h"
 #include "support/engine_harness.h"
+#include "support/faulty_ops.h"
 #include "support/golden.h"
 
 namespace inferd {
@@ -165,6 +166,25 @@ TEST(Engine, stopping_ends_open_requests_with_an_error_event) {
   h->engine().stop();
   EXPECT_EQ(h->outcome(id).reason, FinishReason::error);
   EXPECT_EQ(h->outcome(waiting).error, "the server is shutting down");
+}
+
+TEST(Engine, a_fault_in_any_step_ends_every_request_with_an_error_event) {
+  for (const int step : {1, 2, 3, 10, 25}) {
+    const auto h = test::EngineHarness::create(test::make_faulty(make_reference_backend(), step), tiny_llama(), {.max_seqs = 3});
+    std::vector<RequestId> ids;
+    for (int i = 0; i < 5; ++i) ids.push_back(h->submit(greedy(prompt_of(10 + i, i), 60)));
+    h->run();
+    EXPECT_EQ(h->engine().state(), Engine::State::failed);
+    EXPECT_EQ(h->engine().failure(), cat("injected fault in step ", step));
+    for (const RequestId id : ids) {
+      EXPECT_EQ(h->outcome(id).reason, FinishReason::error);
+      EXPECT_EQ(h->outcome(id).error, cat("the engine failed: injected fault in step ", step));
+    }
+    Request late = greedy(prompt_of(5), 1);
+    late.sink = h;
+    EXPECT_EQ(h->engine().submit(std::move(late)).error().code, Code::engine_failed);
+    EXPECT_FALSE(h->engine().step());
+  }
 }
 
 TEST(Engine, the_step_thread_serves_submits_and_cancels_from_other_threads) {

@@ -28,13 +28,14 @@ class [[nodiscard]] Result {
     INFERD_CHECK(ok(), "value() of an error: ", std::get<1>(state_).message());
     return std::get<0>(state_);
   }
-  T&& value() && {
+  // By value: a view into a temporary Result would dangle in a range-for.
+  T value() && {
     INFERD_CHECK(ok(), "value() of an error: ", std::get<1>(state_).message());
     return std::move(std::get<0>(state_));
   }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
-  T&& operator*() && { return std::move(*this).value(); }
+  T operator*() && { return std::move(*this).value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
 

@@ -60,7 +60,7 @@ std::string human_bytes(int64_t bytes) {
 std::string human_seconds(double seconds) {
   if (seconds < 1.0) return cat(fixed(seconds * 1000.0, seconds < 0.01 ? 1 : 0), " ms");
   if (seconds < 60.0) return cat(fixed(seconds, 1), " s");
-  const auto whole = static_cast<int64_t>(seconds + 0.5);
+  const int64_t whole = std::llround(seconds);
   if (whole < 3600) return cat(whole / 60, " min ", whole % 60, " s");
   return cat(whole / 3600, " h ", whole % 3600 / 60, " min");
 }

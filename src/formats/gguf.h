@@ -21,7 +21,8 @@
 // - A type number that we do not know is kept, so that the file can be shown; dtype() refuses it by name.
 //
 // Memory: nothing is reserved by a count that the file claims. Arrays and strings are views; what is
-// allocated is one entry per key and tensor really read, at most 16 bytes for each byte of the file.
+// allocated is one entry per key and tensor really read: at most 16 bytes for each byte of the file, and 32
+// MiB in all.
 #pragma once
 
 #include <array>

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <ostream>
 
 #include "base/strings.h"
 #include "formats/gguf.h"
@@ -58,6 +59,7 @@ class Sha256 {
 struct Model {
   const char* file;
   const char* golden;
+  friend void PrintTo(const Model& model, std::ostream* out) { *out << model.golden; }
 };
 
 class RealModels : public testing::TestWithParam<Model> {

@@ -1,6 +1,7 @@
 // GgufFile::parse: one pass over the head of the file, every length checked before it is used.
 
 #include <algorithm>
+#include <bit>
 #include <compare>
 #include <numeric>
 #include <utility>
@@ -55,10 +56,6 @@ bool is_printable_utf8(std::string_view text) {
     text.remove_prefix(step.length);
   }
   return true;
-}
-
-bool is_power_of_two(uint64_t value) {
-  return value != 0 && (value & (value - 1)) == 0;
 }
 
 // Indices 0 … count-1, sorted by key(index); equal ones stay in the order of the file.
@@ -285,7 +282,7 @@ class GgufParser {
     }
     const int64_t alignment = GgufIntegers(*value)[0];
     if (alignment < kGgufMinAlignment || alignment > kGgufMaxAlignment ||
-        !is_power_of_two(static_cast<uint64_t>(alignment))) {
+        !std::has_single_bit(static_cast<uint64_t>(alignment))) {
       return error(Code::gguf_alignment, offset, "value",
                    cat("it is ", alignment, ", a power of two from ", kGgufMinAlignment, " to ",
                        kGgufMaxAlignment, " allowed"));

@@ -115,6 +115,17 @@ TEST(Gguf, exactly_one_getter_fits_each_type) {
   }
 }
 
+TEST(Gguf, every_getter_says_that_a_key_is_missing) {
+  const auto bytes = RawGguf(0, 0).bytes();
+  const GgufFile file = GgufFile::parse(bytes, "empty.gguf").value();
+  for (const Error& error : {file.integer("k").error(), file.real("k").error(), file.boolean("k").error(),
+                             file.string("k").error(), file.strings("k").error(), file.integers("k").error(),
+                             file.reals("k").error()}) {
+    EXPECT_EQ(error.code, Code::model_metadata);
+    EXPECT_EQ(error.detail, "the key \"k\" is missing");
+  }
+}
+
 TEST(Gguf, a_fallback_stands_for_an_absent_key_but_not_for_a_wrong_type) {
   const auto bytes = ordinary_gguf();
   const GgufFile file = GgufFile::parse(bytes, "ordinary.gguf").value();

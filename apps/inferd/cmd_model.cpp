@@ -1,0 +1,129 @@
+// list, show, plan, tokenize: commands that look at models without running them.
+#include <algorithm>
+#include <cstdio>
+
+#include "commands.h"
+#include "environment.h"
+#include "formats/gguf_dump.h"
+
+namespace inferd {
+namespace {
+
+constexpr int kErr = 2;
+
+void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
+void print_json(const Json& json) { print(to_json(json) + "\n"); }
+
+std::string pad(std::string text, size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text;
+}
+
+// Opens a model without fetching one.
+Result<ModelLocation> present_model(ModelLoader& loader, const std::string& model) { return loader.find(model); }
+
+ProgressPrinter quiet_progress() {
+  return ProgressPrinter(monotonic_clock(), kErr, progress_style(kErr), [] { return terminal_columns(kErr); });
+}
+
+}  // namespace
+
+int list_command(const Options& options) {
+  const Result<std::string> folder = model_folder();
+  if (!folder.ok()) return report(folder.error());
+  const Result<std::vector<StoredModel>> stored = list_models(*folder);
+  if (!stored.ok()) return report(stored.error());
+  const auto is_stored = [&](std::string_view name) {
+    return std::ranges::find(*stored, name, [](const StoredModel& m) { return std::string_view(m.name); }) != stored->end();
+  };
+  if (options.json) {
+    Json::Array models;
+    for (const StoredModel& model : *stored) {
+      models.push_back(Json::Object{{"name", model.name}, {"path", model.path}, {"bytes", model.bytes}, {"present", true}});
+    }
+    for (const NamedModel& model : named_models()) {
+      if (!model.offered || is_stored(model.name)) continue;
+      models.push_back(Json::Object{{"name", model.name}, {"path", model_file_path(model, *folder)}, {"bytes", model.bytes}, {"present", false}});
+    }
+    print_json(Json::Object{{"folder", *folder}, {"models", std::move(models)}});
+    return kExitOk;
+  }
+  for (const StoredModel& model : *stored) {
+    print(cat(pad(model.name, 24), "  ", pad(human_bytes(model.bytes), 10), "  ", model.path, "\n"));
+  }
+  for (const NamedModel& model : named_models()) {
+    if (!model.offered || is_stored(model.name)) continue;
+    print(cat(pad(std::string(model.name), 24), "  ", pad(human_bytes(model.bytes), 10), "  not here; fetched on first use\n"));
+  }
+  return kExitOk;
+}
+
+int show_command(const Options& options) {
+  ProgressPrinter progress = quiet_progress();
+  ModelLoader loader(options, progress);
+  const Result<ModelLocation> location = present_model(loader, options.arguments.front());
+  if (!location.ok()) return report(location.error());
+  const Result<GgufFile> file = GgufFile::open(location->path);
+  if (!file.ok()) return report(file.error());
+  if (options.json) {
+    print_json(gguf_dump_json(*file));
+  } else {
+    print(gguf_dump_text(*file));
+  }
+  return kExitOk;
+}
+
+int plan_command(const Options& options) {
+  ProgressPrinter progress = quiet_progress();
+  ModelLoader loader(options, progress);
+  const Result<ModelLocation> location = loader.find(options.arguments.empty() ? "" : options.arguments.front());
+  if (!location.ok()) return report(location.error());
+  const Result<OpenModel> model = loader.open(*location);
+  if (!model.ok()) return report(model.error());
+  const Result<MemoryPlan> plan = loader.plan(*model);
+  if (!plan.ok()) return report(plan.error());
+  if (options.json) {
+    print_json(Json::Object{{"model", model->name},
+                            {"ctx", plan->runner.ctx},
+                            {"max_seqs", plan->runner.max_seqs},
+                            {"prefill_chunk", plan->runner.prefill_chunk},
+                            {"kv_dtype", kv_dtype_name(plan->runner.kv_dtype)},
+                            {"kv_blocks", plan->runner.kv_pages},
+                            {"kv_tokens", plan->pool_tokens()},
+                            {"weights_bytes", plan->weights},
+                            {"kv_bytes", plan->parts.kv},
+                            {"activations_bytes", plan->parts.activations},
+                            {"scratch_bytes", plan->parts.scratch},
+                            {"state_bytes", plan->parts.state},
+                            {"process_bytes", plan->process},
+                            {"total_bytes", plan->total()},
+                            {"available_bytes", plan->available}});
+    return kExitOk;
+  }
+  print(cat(model->name, "  ctx ", with_commas(plan->runner.ctx), "  seqs ", plan->runner.max_seqs, "\n", plan->text()));
+  return kExitOk;
+}
+
+int tokenize_command(const Options& options) {
+  ProgressPrinter progress = quiet_progress();
+  ModelLoader loader(options, progress);
+  const Result<std::string> text = text_argument(options.arguments.size() > 1 ? options.arguments[1] : "-");
+  if (!text.ok()) return report(text.error());
+  const Result<ModelLocation> location = loader.find(options.arguments.front());
+  if (!location.ok()) return report(location.error());
+  const Result<OpenModel> model = loader.open(*location);
+  if (!model.ok()) return report(model.error());
+  const Tokenizer& tokenizer = *model->tokenizer;
+  const std::vector<int32_t> ids =
+      tokenizer.encode(*text, {.add_special = options.add_special, .parse_special = options.parse_special});
+  if (options.json) {
+    Json::Array tokens;
+    for (const int32_t id : ids) tokens.emplace_back(id);
+    print_json(Json::Object{{"tokens", std::move(tokens)}, {"count", static_cast<int64_t>(ids.size())}});
+    return kExitOk;
+  }
+  for (const int32_t id : ids) print(cat(id, "\t", printable(tokenizer.token_bytes(id), 1000), "\n"));
+  return kExitOk;
+}
+
+}  // namespace inferd

@@ -1,0 +1,25 @@
+// One function per subcommand: runs it and returns the exit code. Data goes to stdout, everything else to stderr.
+#pragma once
+
+#include "load.h"
+#include "options.h"
+
+namespace inferd {
+
+// Prints the error and returns its exit code.
+int report(const Error& error);
+
+int serve_command(const Options& options, const BackendFactory& make = make_backend);
+int run_command(const Options& options);
+int list_command(const Options& options);
+int show_command(const Options& options);
+int plan_command(const Options& options);
+int tokenize_command(const Options& options);
+int bench_engine_command(const Options& options);
+int doctor_command(const Options& options);
+int version_command(const Options& options);
+
+// The text of an argument, or stdin when it is "-".
+Result<std::string> text_argument(const std::string& argument);
+
+}  // namespace inferd

@@ -1,0 +1,36 @@
+// What the program takes from its environment. Nothing below apps/ reads environment variables.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "base/progress.h"
+#include "base/result.h"
+
+namespace inferd {
+
+// The folder of model files, from XDG_DATA_HOME and HOME.
+Result<std::string> model_folder();
+
+// "NAME=value" of this process, for child processes.
+std::vector<std::string> child_environment();
+
+// A bar on a terminal, plain lines elsewhere and under TERM=dumb.
+ProgressStyle progress_style(int fd);
+
+// After watch_signals(): the first SIGINT or SIGTERM sets interrupted() and wakes wait_for_wakeup(), a second one ends the
+// process at once with 128 + its number.
+void watch_signals();
+const std::atomic<bool>& interrupted();
+int interrupt_signal();      // which one; 0: none yet
+void forget_interrupt();     // the interrupt was handled; the next one is a first one again
+
+// Sleeps until a signal came or wake() was called; each wakes one call.
+void wait_for_wakeup();
+void wake();
+
+// SIGPIPE becomes a write error; SIGBUS on a mapped model file, which somebody has cut short, becomes E-IO-005.
+void install_fault_handlers();
+
+}  // namespace inferd

@@ -1,0 +1,170 @@
+#include "load.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "base/memory_info.h"
+#include "environment.h"
+#include "hub/wheel_fetch.h"
+
+namespace inferd {
+namespace {
+
+Result<Tokenizer> read_tokenizer(const GgufFile& file) {
+  TokenizerData data;
+  INFERD_TRY(data.model, file.string("tokenizer.ggml.model"));
+  INFERD_TRY(data.pre, file.string("tokenizer.ggml.pre", "default"));
+  INFERD_TRY(const GgufStrings token_strings, file.strings("tokenizer.ggml.tokens"));
+  const std::vector<std::string_view> tokens(token_strings.begin(), token_strings.end());
+  INFERD_TRY(const GgufIntegers type_numbers, file.integers("tokenizer.ggml.token_type"));
+  std::vector<int32_t> types;
+  for (int64_t i = 0; i < type_numbers.size(); ++i) types.push_back(static_cast<int32_t>(type_numbers[i]));
+  INFERD_TRY(const GgufStrings merge_strings, file.strings("tokenizer.ggml.merges"));
+  const std::vector<std::string_view> merges(merge_strings.begin(), merge_strings.end());
+  data.tokens = tokens;
+  data.types = types;
+  data.merges = merges;
+  const auto id = [&file](std::string_view name) -> Result<std::optional<int32_t>> {
+    const std::string key = cat("tokenizer.ggml.", name, "_token_id");
+    if (file.find(key) == nullptr) return std::optional<int32_t>();
+    INFERD_TRY(const int64_t value, file.integer(key));
+    if (value < 0 || value > INT32_MAX) {
+      return Error{.code = Code::tokenizer_data, .detail = cat("id ", value), .where = cat(file.name(), ": ", key)};
+    }
+    return std::optional<int32_t>(static_cast<int32_t>(value));
+  };
+  INFERD_TRY(data.bos, id("bos"));
+  INFERD_TRY(data.eos, id("eos"));
+  INFERD_TRY(data.eot, id("eot"));
+  INFERD_TRY(data.unk, id("unknown"));
+  INFERD_TRY(data.pad, id("padding"));
+  INFERD_TRY(data.add_bos, file.boolean("tokenizer.ggml.add_bos_token", false));
+  INFERD_TRY(data.add_eos, file.boolean("tokenizer.ggml.add_eos_token", false));
+  return Tokenizer::create(data);
+}
+
+// general.sampling.*: what the model's authors recommend.
+Result<SamplingParams> read_sampling(const GgufFile& file) {
+  SamplingParams params;
+  INFERD_TRY(params.temperature, file.real("general.sampling.temp", params.temperature));
+  INFERD_TRY(params.top_k, file.integer("general.sampling.top_k", params.top_k));
+  INFERD_TRY(params.top_p, file.real("general.sampling.top_p", params.top_p));
+  INFERD_TRY(params.min_p, file.real("general.sampling.min_p", params.min_p));
+  INFERD_TRY(params.repetition_penalty, file.real("general.sampling.penalty_repeat", params.repetition_penalty));
+  const Status valid = validate(params, 1);
+  if (!valid.ok()) {
+    return Error{.code = Code::model_metadata, .detail = valid.error().detail, .where = cat(file.name(), ": general.sampling")};
+  }
+  return params;
+}
+
+Result<std::string> read_text_file(const std::string& path) {
+  INFERD_TRY(const MappedFile file, MappedFile::open(path));
+  return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+}
+
+std::optional<std::string> token_text(const Tokenizer& tokenizer, std::optional<int32_t> id) {
+  if (!id) return std::nullopt;
+  return std::string(tokenizer.token_bytes(*id));
+}
+
+}  // namespace
+
+Result<ModelLocation> ModelLoader::find(const std::string& model) {
+  INFERD_TRY(const std::string folder, model_folder());
+  INFERD_TRY(ModelLocation location, resolve_model(model.empty() ? std::string(kDefaultModel) : model, folder));
+  if (location.present) return location;
+  FetchOptions fetch;
+  fetch.folder = folder;
+  fetch.environment = child_environment();
+  fetch.progress = [this](const ProgressEvent& event) { progress_.update(event); };
+  fetch.cancel = &interrupted();
+  Result<std::string> path = fetch_model(*location.known, fetch);
+  if (!path.ok()) {
+    progress_.abandon();
+    return std::move(path).error();
+  }
+  progress_.end(*path);
+  location.path = *path;
+  location.present = true;
+  return location;
+}
+
+Result<OpenModel> ModelLoader::open(const ModelLocation& location) {
+  progress_.begin("read");
+  OpenModel model;
+  model.name = location.name;
+  model.path = location.path;
+  INFERD_TRY(GgufFile file, GgufFile::open(location.path));
+  INFERD_TRY(model.config, read_decoder_config(file));
+  INFERD_TRY(Tokenizer tokenizer, read_tokenizer(file));
+  if (tokenizer.vocab_size() > model.config.vocab) {
+    return Error{.code = Code::tokenizer_data,
+                 .detail = cat(tokenizer.vocab_size(), " tokens, the embedding has ", model.config.vocab, " rows"),
+                 .where = cat(location.path, ": tokenizer.ggml.tokens")};
+  }
+  INFERD_TRY(model.sampling, read_sampling(file));
+  INFERD_TRY(const std::string_view own_template, file.string("tokenizer.chat_template", ""));
+  std::string source(own_template);
+  if (!options_.chat_template.empty()) {
+    INFERD_TRY(source, read_text_file(options_.chat_template));
+  }
+  if (!source.empty()) {
+    Result<ChatTemplate> parsed = ChatTemplate::parse(
+        source, {.bos_token = token_text(tokenizer, tokenizer.bos()), .eos_token = token_text(tokenizer, tokenizer.eos())});
+    if (!parsed.ok()) {
+      Error error = std::move(parsed).error();
+      const std::string origin = options_.chat_template.empty() ? cat(location.path, ": tokenizer.chat_template") : options_.chat_template;
+      error.where = error.where.empty() ? origin : cat(origin, ", ", error.where);
+      return error;
+    }
+    model.chat_template = std::move(parsed).value();
+  }
+  model.tokenizer = std::make_shared<const Tokenizer>(std::move(tokenizer));
+  model.file = std::make_unique<GgufFile>(std::move(file));
+  progress_.end(cat(model.config.architecture, ", ", with_commas(model.config.vocab), " tokens in the vocabulary"));
+  return model;
+}
+
+Result<MemoryPlan> ModelLoader::plan(const OpenModel& model) {
+  INFERD_TRY(backend_, make_(options_));
+  // The tokenizer is built: the file's header has been read and is not needed any more.
+  model.file->mapping()->release(0, model.file->mapping()->size());
+  MemoryRequest request;
+  request.ctx = options_.ctx;
+  request.max_seqs = options_.max_seqs;
+  request.prefill_chunk = options_.prefill_chunk;
+  request.kv_bytes = options_.kv_memory;
+  request.kv_pages = options_.kv_blocks;
+  request.kv_dtype = options_.kv_dtype;
+  request.process_bytes = resident_memory();
+  request.available_bytes = available_memory();
+  return plan_memory(*model.file, model.config, backend_, request);
+}
+
+SchedulerOptions scheduler_options(const MemoryPlan& plan, bool prefix_cache) {
+  return {.max_seqs = plan.runner.max_seqs,
+          .ctx = plan.runner.ctx,
+          .prefill_chunk = plan.runner.prefill_chunk,
+          .pool = {.pages = plan.runner.kv_pages, .page_tokens = plan.page_tokens, .prefix_cache = prefix_cache}};
+}
+
+Result<std::unique_ptr<Engine>> ModelLoader::load(const OpenModel& model, const MemoryPlan& plan, EngineOptions engine_options) {
+  progress_.begin("load");
+  ProgressMeter meter(monotonic_clock(), "load", model.name, 0);
+  const Decoder::Progress on_progress = [&](int64_t done, int64_t total) {
+    ProgressEvent event = meter.update(done);
+    event.total = total;
+    progress_.update(event);
+  };
+  INFERD_TRY(std::unique_ptr<Decoder> decoder,
+             Decoder::load(*model.file, model.config, plan.runner.ctx, *backend_.device, *backend_.ops, on_progress));
+  INFERD_TRY(std::unique_ptr<Runner> runner,
+             Runner::create(std::move(backend_), std::move(decoder), plan.runner, model.tokenizer->banned_mask(model.config.vocab)));
+  engine_options.scheduler = scheduler_options(plan, !options_.no_prefix_cache);
+  auto engine = std::make_unique<Engine>(std::move(runner), std::move(engine_options));
+  progress_.end(cat(human_bytes(plan.weights), " of weights"));
+  return engine;
+}
+
+}  // namespace inferd

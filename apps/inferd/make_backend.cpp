@@ -1,0 +1,22 @@
+// The one place that knows which backends this program was built with.
+#include "cpu/cpu_backend.h"
+#include "load.h"
+
+namespace inferd {
+
+Result<Backend> make_backend(const Options& options) {
+  CpuOptions cpu;
+  cpu.threads = options.threads.value_or(0);
+  if (!options.isa.empty()) {
+    cpu.isa = parse_isa(options.isa);
+    if (!cpu.isa) {
+      return Error{.code = Code::arg_value,
+                   .detail = cat("--isa: got ", printable(options.isa), ", allowed are portable, avx2, avx512"),
+                   .where = cat("--isa ", options.isa),
+                   .fix = "`inferd doctor` lists what this machine has"};
+    }
+  }
+  return make_cpu_backend(cpu);
+}
+
+}  // namespace inferd

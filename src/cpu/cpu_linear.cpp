@@ -1,0 +1,193 @@
+// linear() and the reads of packed weights. A linear is two phases: activations to 8 bits, once per form that
+// the weight's groups need; then tiles of weights, handed out in chunks, each chunk against all columns of x
+// or a range of them.
+#include <algorithm>
+
+#include "base/arithmetic.h"
+#include "cpu/cpu_ops.h"
+#include "cpu/packed_weight.h"
+
+namespace inferd::cpu {
+namespace {
+
+// A chunk of weights is what a worker takes at a time: long enough to stream, short enough that a worker that
+// lost its core does not hold up the others for long.
+constexpr int64_t kChunkBytes = int64_t{64} << 10;
+
+// Multiplications below which waking the other workers costs more than it saves.
+constexpr int64_t kAloneProducts = 1 << 15;
+
+const CpuWeight& as_cpu(const PackedWeight& weight) {
+  const auto* w = dynamic_cast<const CpuWeight*>(&weight);
+  INFERD_CHECK(w != nullptr, "a weight that another backend packed");
+  return *w;
+}
+
+// Columns cut into panels whose widths differ by one at most.
+struct Panels {
+  int64_t columns;
+  int64_t count;
+
+  Panels(int64_t all, int64_t widest) : columns(all), count(ceil_div(all, widest)) {}
+  int64_t begin(int64_t panel) const { return panel * (columns / count) + std::min(panel, columns % count); }
+  int64_t width(int64_t panel) const { return begin(panel + 1) - begin(panel); }
+};
+
+bool in_blocks_of_32(DType type) {
+  return dtype_info(type).block_elements == 32;
+}
+bool in_blocks_of_256(DType type) {
+  return dtype_info(type).block_elements == 256;
+}
+
+QuantType quant_type(DType type) {
+  switch (type) {
+    case DType::q4_0:
+      return kQ4_0;
+    case DType::q4_1:
+      return kQ4_1;
+    case DType::q5_0:
+      return kQ5_0;
+    case DType::q5_1:
+      return kQ5_1;
+    case DType::q8_0:
+      return kQ8_0;
+    case DType::q4_k:
+      return kQ4_K;
+    case DType::q5_k:
+      return kQ5_K;
+    case DType::q6_k:
+      return kQ6_K;
+    case DType::f32:
+    case DType::f16:
+    case DType::bf16:
+      break;
+  }
+  INFERD_CHECK(false, dtype_name(type), " is not quantised");
+}
+
+}  // namespace
+
+void CpuOps::quantise(const ConstMatrixView& x, bool blocks_32, bool blocks_256) {
+  const Panels panels(x.rows, kernels_.panel_columns);
+  for_each(panels.count, x.rows * x.cols < kAloneProducts, [&](int, int64_t panel) {
+    const int64_t begin = panels.begin(panel);
+    const auto width = static_cast<int32_t>(panels.width(panel));
+    if (blocks_32) {
+      kernels_.quantise_32(scratch_.records_32 + begin * (x.cols / 32) * kRecord32Bytes, x.row_f32(begin),
+                           x.stride, width, x.cols);
+    }
+    if (blocks_256) {
+      kernels_.quantise_256(scratch_.records_256 + begin * (x.cols / 256) * kRecord256Bytes, x.row_f32(begin),
+                            x.stride, width, x.cols);
+    }
+  });
+}
+
+void CpuOps::linear(MatrixView y, ConstMatrixView x, const PackedWeight& weight, const float* bias) {
+  const CpuWeight& w = as_cpu(weight);
+  INFERD_CHECK(x.cols == w.cols() && y.cols == w.rows() && y.rows == x.rows, "linear (", y.rows, ", ", y.cols,
+               ") = (", x.rows, ", ", x.cols, ") · (", w.rows(), ", ", w.cols(), ")ᵀ");
+  INFERD_CHECK(x.dtype == DType::f32 && y.dtype == DType::f32, "activations are F32");
+  INFERD_CHECK(x.rows <= std::max(limits_.tokens, limits_.logit_rows) && x.cols <= limits_.linear_cols,
+               "linear of (", x.rows, ", ", x.cols, ") is past what was reserved");
+  if (x.rows == 0 || w.rows() == 0) return;
+
+  const std::span<const CpuWeight::Tiles> groups = w.tiles();
+  const auto any = [groups](bool (*is)(DType)) {
+    return std::any_of(groups.begin(), groups.end(), [is](const CpuWeight::Tiles& g) { return is(g.dtype); });
+  };
+  const bool blocks_32 = any(in_blocks_of_32);
+  const bool blocks_256 = any(in_blocks_of_256);
+  if (blocks_32 || blocks_256) quantise(x, blocks_32, blocks_256);
+
+  const Panels panels(x.rows, kernels_.panel_columns);
+  const int64_t chunk_bytes = std::clamp<int64_t>(w.bytes() / (4 * pool_.size()), 1,
+                                                  kChunkBytes);  // small weights: still a few chunks a worker
+  const auto tiles_a_chunk = [chunk_bytes](const CpuWeight::Tiles& g) {
+    return std::max<int64_t>(1, chunk_bytes / std::max<int64_t>(1, g.tile_bytes));
+  };
+  int64_t chunks = 0;
+  for (const CpuWeight::Tiles& g : groups) chunks += ceil_div(g.count, tiles_a_chunk(g));
+  // Where chunks are few, the columns are cut too.
+  const int64_t ranges = std::clamp<int64_t>(ceil_div(2 * pool_.size(), chunks), 1, panels.count);
+
+  for_each(chunks * ranges, w.rows() * w.cols() * x.rows < kAloneProducts, [&](int worker, int64_t item) {
+    int64_t chunk = item / ranges;
+    const int64_t range = item % ranges;
+    const int64_t first_panel = range * panels.count / ranges;
+    const int64_t last_panel = (range + 1) * panels.count / ranges;
+    const auto* group = groups.data();
+    for (; chunk >= ceil_div(group->count, tiles_a_chunk(*group)); ++group) {
+      chunk -= ceil_div(group->count, tiles_a_chunk(*group));
+    }
+    const int64_t first = chunk * tiles_a_chunk(*group);
+    const int64_t last = std::min(group->count, first + tiles_a_chunk(*group));
+
+    if (!is_quantised(group->dtype)) {
+      const int64_t column = panels.begin(first_panel);
+      const int64_t row = group->first_row + first * kTileRows;
+      const FloatJob job{.tiles = group->data + first * group->tile_bytes,
+                         .tile_bytes = group->tile_bytes,
+                         .tile_count = last - first,
+                         .cols = w.cols(),
+                         .x = x.row_f32(column),
+                         .x_stride = x.stride,
+                         .columns = panels.begin(last_panel) - column,
+                         .y = y.row_f32(column) + row,
+                         .y_stride = y.stride,
+                         .bias = bias == nullptr ? nullptr : bias + row,
+                         .rows = std::min(group->rows, last * kTileRows) - first * kTileRows};
+      (group->dtype == DType::f32   ? kernels_.linear_f32
+       : group->dtype == DType::f16 ? kernels_.linear_f16
+                                    : kernels_.linear_bf16)(job);
+      return;
+    }
+
+    const QuantKernels& kernel = kernels_.quant[quant_type(group->dtype)];
+    const bool of_256 = in_blocks_of_256(group->dtype);
+    const int64_t blocks = w.cols() / (of_256 ? 256 : 32);
+    const std::byte* records = of_256 ? scratch_.records_256 : scratch_.records_32;
+    const int64_t record_bytes = blocks * (of_256 ? kRecord256Bytes : kRecord32Bytes);
+    const bool spread = kernel.spread != nullptr && last_panel - first_panel > 1;
+    uint8_t* values = scratch_.workers[static_cast<size_t>(worker)].values;
+    for (int64_t tile = first; tile < last; ++tile) {
+      const int64_t row = group->first_row + tile * kTileRows;
+      TileJob job{.tile = group->data + tile * group->tile_bytes,
+                  .values = values,
+                  .blocks = blocks,
+                  .y_stride = y.stride,
+                  .bias = bias == nullptr ? nullptr : bias + row,
+                  .rows = static_cast<int32_t>(std::min<int64_t>(kTileRows, group->rows - tile * kTileRows))};
+      if (spread) kernel.spread(values, job.tile, blocks);
+      for (int64_t panel = first_panel; panel < last_panel; ++panel) {
+        const int64_t column = panels.begin(panel);
+        const auto width = static_cast<size_t>(panels.width(panel));
+        job.x = records + column * record_bytes;
+        job.y = y.row_f32(column) + row;
+        (spread ? kernel.spread_panel : kernel.panel)[width - 1](job);
+      }
+    }
+  });
+}
+
+void CpuOps::gather_rows(MatrixView x, const PackedWeight& table, const int32_t* ids) {
+  const CpuWeight& w = as_cpu(table);
+  INFERD_CHECK(x.cols == w.cols(), "rows of ", w.cols(), " into rows of ", x.cols);
+  for_each(x.rows, x.rows < 8, [&](int, int64_t i) {
+    if (ids[i] >= 0) w.read_row(x.row_f32(i), ids[i]);
+  });
+}
+
+Result<std::unique_ptr<PackedWeight>> CpuOps::pack(std::span<const RowGroup> groups) {
+  INFERD_TRY_STATUS(CpuWeight::check(groups));
+  INFERD_TRY(SlabPart memory,
+             slabs_.take(CpuWeight::bytes_of(groups), groups.empty() ? "weights" : groups.front().name));
+  return std::unique_ptr<PackedWeight>(std::make_unique<CpuWeight>(groups, std::move(memory), pool_));
+}
+
+int64_t CpuOps::packed_bytes(std::span<const RowGroup> groups) const {
+  return CpuWeight::bytes_of(groups);
+}
+
+}  // namespace inferd::cpu

@@ -1,0 +1,33 @@
+// Instruction set levels of the CPU backend, and which of them this machine can run.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace inferd {
+
+enum class IsaLevel : int32_t {
+  portable,  // plain C++ for the compiler's baseline
+  avx2,      // AVX2, FMA, F16C
+  avx512,    // AVX-512 F, BW, DQ, VL and VNNI
+};
+
+std::string_view isa_name(IsaLevel level);
+std::optional<IsaLevel> parse_isa(std::string_view name);
+
+struct CpuFeatures {
+  bool avx2 = false;
+  bool avx512 = false;
+  bool avx512_bf16 = false;  // beside avx512: bf16 weights are multiplied with bf16 dot products
+};
+
+// What the processor has and the operating system saves (CPUID leaves 1 and 7, XGETBV; Intel SDM volume 1,
+// chapter 13).
+CpuFeatures cpu_features();
+
+// The levels this machine can run, the plainest first.
+std::vector<IsaLevel> available_isa_levels();
+
+}  // namespace inferd

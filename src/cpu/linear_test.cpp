@@ -1,0 +1,260 @@
+// Every kernel of every instruction set level of this machine against linear_spec.h, bit for bit.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cpu/cpu_backend.h"
+#include "cpu/linear_spec.h"
+#include "ops_random.h"
+#include "support/golden.h"
+
+namespace inferd {
+namespace {
+
+using test::GuardedMatrix;
+using test::OwnedGroup;
+using test::Random;
+
+constexpr DType kTypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q4_0, DType::q4_1, DType::q5_0,
+                            DType::q5_1, DType::q8_0, DType::q4_k, DType::q5_k, DType::q6_k};
+
+Backend backend_of(IsaLevel level, int threads) {
+  auto backend = make_cpu_backend({.threads = threads, .isa = level, .pin = false});
+  EXPECT_TRUE(backend.ok());
+  const Status reserved = (*backend).ops->reserve({.rows = 8,
+                                                   .tokens = 80,
+                                                   .logit_rows = 8,
+                                                   .ctx = 64,
+                                                   .heads = 2,
+                                                   .kv_heads = 1,
+                                                   .head_dim = 16,
+                                                   .linear_cols = 1024,
+                                                   .linear_rows = 512,
+                                                   .vocab = 64});
+  EXPECT_TRUE(reserved.ok());
+  return std::move(backend).value();
+}
+
+std::unique_ptr<PackedWeight> pack(Ops& ops, const std::vector<OwnedGroup>& groups) {
+  std::vector<RowGroup> views;
+  for (const OwnedGroup& group : groups) views.push_back(group.group);
+  auto packed = ops.pack(views);
+  EXPECT_TRUE(packed.ok());
+  EXPECT_EQ((*packed)->bytes(), ops.packed_bytes(views));
+  return std::move(packed).value();
+}
+
+// (columns, rows) by the scalar formulas.
+std::vector<float> by_spec(const std::vector<OwnedGroup>& groups, const std::vector<float>& x,
+                           const std::vector<float>& bias) {
+  const int64_t cols = groups.front().group.cols;
+  std::vector<float> y;
+  for (int64_t c = 0; c < std::ssize(x) / cols; ++c) {
+    int64_t row = 0;
+    for (const OwnedGroup& g : groups) {
+      for (int64_t r = 0; r < g.group.rows; ++r, ++row) {
+        const float dot = cpu::spec::row(g.group.dtype, g.bytes.data() + r * row_bytes(g.group.dtype, cols),
+                                         x.data() + c * cols, cols);
+        y.push_back(bias.empty() ? dot : dot + bias[static_cast<size_t>(row)]);
+      }
+    }
+  }
+  return y;
+}
+
+class Linear : public testing::TestWithParam<IsaLevel> {
+ protected:
+  // Some rows of x alone or among others must give what the formulas give, byte for byte.
+  void expect_spec(Ops& ops, const std::vector<OwnedGroup>& groups, int64_t columns,
+                   const std::vector<int64_t>& batches, bool with_bias, uint64_t seed) {
+    Random random(seed);
+    int64_t rows = 0;
+    for (const OwnedGroup& g : groups) rows += g.group.rows;
+    const int64_t cols = groups.front().group.cols;
+    const std::vector<float> x = random.floats(columns * cols, -3, 3);
+    const std::vector<float> bias = with_bias ? random.floats(rows) : std::vector<float>();
+    const std::vector<float> wanted = by_spec(groups, x, bias);
+    const auto weight = pack(ops, groups);
+    for (const int64_t batch : batches) {
+      GuardedMatrix in(batch, cols, std::vector<float>(x.begin(), x.begin() + batch * cols));
+      GuardedMatrix out(batch, rows);
+      ops.linear(out.view(), in.view(), *weight, with_bias ? bias.data() : nullptr);
+      ASSERT_TRUE(test::same_bits(out.packed(), {wanted.begin(), wanted.begin() + batch * rows}))
+          << dtype_name(groups.front().group.dtype) << ", " << rows << " rows, " << cols << " cols, " << batch
+          << " columns";
+      ASSERT_TRUE(out.guards_intact());
+    }
+  }
+};
+
+TEST_P(Linear, equals_the_formula_at_every_batch_size) {
+  const Backend backend = backend_of(GetParam(), 1);
+  std::vector<int64_t> batches;
+  for (int64_t batch = 1; batch <= 65; ++batch) batches.push_back(batch);
+  for (const DType type : kTypes) {
+    Random random(7);
+    std::vector<OwnedGroup> groups;
+    groups.push_back(test::random_group("w", type, 19, 256, random));
+    expect_spec(*backend.ops, groups, 65, batches, true, 3);
+  }
+}
+
+TEST_P(Linear, equals_the_formula_at_odd_shapes) {
+  const Backend backend = backend_of(GetParam(), 2);
+  uint64_t seed = 10;
+  for (const DType type : kTypes) {
+    const int64_t block = dtype_info(type).block_elements;
+    for (const int64_t rows : {1, 2, 15, 16, 17, 31, 33, 200}) {
+      for (const int64_t cols : {block, 2 * block, 3 * block, int64_t{block == 256 ? 1024 : 992}}) {
+        Random random(++seed);
+        std::vector<OwnedGroup> groups;
+        groups.push_back(test::random_group("w", type, rows, cols, random));
+        expect_spec(*backend.ops, groups, 6, {1, 2, 6}, false, seed);
+      }
+    }
+  }
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    for (const int64_t cols : {1, 7, 8, 33, 255}) {
+      Random random(++seed);
+      std::vector<OwnedGroup> groups;
+      groups.push_back(test::random_group("w", type, 70, cols, random));
+      expect_spec(*backend.ops, groups, 13, {1, 2, 3, 5, 13}, true, seed);
+    }
+  }
+}
+
+TEST_P(Linear, switches_type_inside_one_weight) {
+  const Backend backend = backend_of(GetParam(), 2);
+  Random random(21);
+  std::vector<OwnedGroup> groups;
+  for (const DType type : kTypes)
+    groups.push_back(test::random_group("w", type, 5 + 3 * static_cast<int>(type), 512, random));
+  expect_spec(*backend.ops, groups, 33, {1, 2, 3, 4, 5, 32, 33}, true, 22);
+}
+
+TEST_P(Linear, does_not_depend_on_the_number_of_threads) {
+  Random random(31);
+  std::vector<OwnedGroup> groups;
+  groups.push_back(test::random_group("a", DType::q4_k, 301, 1024, random));
+  groups.push_back(test::random_group("b", DType::q5_0, 77, 1024, random));
+  groups.push_back(test::random_group("c", DType::f16, 50, 1024, random));
+  const std::vector<float> x = random.floats(80 * 1024);
+  std::vector<float> first;
+  for (const int threads : {1, 2, 3, 7}) {
+    const Backend backend = backend_of(GetParam(), threads);
+    const auto weight = pack(*backend.ops, groups);
+    for (const int64_t batch : {int64_t{80}, int64_t{1}}) {
+      GuardedMatrix in(batch, 1024, std::vector<float>(x.begin(), x.begin() + batch * 1024));
+      GuardedMatrix out(batch, 428);
+      backend.ops->linear(out.view(), in.view(), *weight, nullptr);
+      std::vector<float> y = out.packed();
+      if (first.empty()) first = y;
+      ASSERT_TRUE(test::same_bits(y, {first.begin(), first.begin() + batch * 428})) << threads << " threads";
+    }
+  }
+}
+
+TEST_P(Linear, carries_a_nan_or_an_infinity_to_every_output_of_its_row_and_to_no_other) {
+  const Backend backend = backend_of(GetParam(), 1);
+  for (const DType type : kTypes) {
+    Random random(41);
+    std::vector<OwnedGroup> groups;
+    groups.push_back(test::random_group("w", type, 20, 512, random));
+    const auto weight = pack(*backend.ops, groups);
+    for (const float bad : {NAN, INFINITY}) {
+      std::vector<float> x = random.floats(3 * 512);
+      x[512 + 300] = bad;
+      GuardedMatrix in(3, 512, x);
+      GuardedMatrix out(3, 20);
+      backend.ops->linear(out.view(), in.view(), *weight, nullptr);
+      for (int64_t r = 0; r < 20; ++r) {
+        EXPECT_TRUE(std::isfinite(out.row(0)[r]) && std::isfinite(out.row(2)[r])) << dtype_name(type);
+        EXPECT_FALSE(std::isfinite(out.row(1)[r])) << dtype_name(type) << " row " << r;
+      }
+    }
+  }
+}
+
+TEST_P(Linear, takes_zero_and_tiny_activations_as_zero) {
+  const Backend backend = backend_of(GetParam(), 1);
+  for (const DType type : kTypes) {
+    if (!is_quantised(type)) continue;
+    Random random(51);
+    std::vector<OwnedGroup> groups;
+    groups.push_back(test::random_group("w", type, 20, 256, random));
+    const auto weight = pack(*backend.ops, groups);
+    for (const float tiny : {0.0f, 1e-40f, 0x1.fp-121f}) {
+      GuardedMatrix in(1, 256, std::vector<float>(256, tiny));
+      GuardedMatrix out(1, 20);
+      backend.ops->linear(out.view(), in.view(), *weight, nullptr);
+      for (int64_t r = 0; r < 20; ++r) EXPECT_EQ(out.row(0)[r], 0.0f) << dtype_name(type);
+    }
+  }
+}
+
+TEST_P(Linear, does_nothing_for_no_rows) {
+  const Backend backend = backend_of(GetParam(), 2);
+  Random random(61);
+  std::vector<OwnedGroup> groups;
+  groups.push_back(test::random_group("w", DType::q8_0, 20, 64, random));
+  const auto weight = pack(*backend.ops, groups);
+  GuardedMatrix in(0, 64);
+  GuardedMatrix out(0, 20);
+  backend.ops->linear(out.view(), in.view(), *weight, nullptr);
+  EXPECT_TRUE(out.guards_intact());
+}
+
+// Blocks of random bytes and their values by gguf-py: what gather_rows reads back out of the packed form.
+TEST_P(Linear, gathers_golden_blocks_bit_for_bit) {
+  const Backend backend = backend_of(GetParam(), 1);
+  for (const DType type : kTypes) {
+    if (type == DType::f32) continue;  // no golden file: nothing to expand
+    const auto golden = test::read_npz(cat(test::golden_dir(), "/quant/", dtype_name(type), ".npz"));
+    const test::NpyArray& values = golden.at("values");
+    const std::string& raw = golden.at("raw").bytes;
+    const int64_t cols = values.shape.at(1);
+    const RowGroup group{"w", type, 64, cols, std::as_bytes(std::span(raw))};
+    auto weight = backend.ops->pack(std::span(&group, 1));
+    ASSERT_TRUE(weight.ok());
+    std::vector<int32_t> ids;
+    for (int32_t i = 0; i < 64; ++i) ids.push_back(63 - i);
+    ids.push_back(-1);
+    GuardedMatrix out(65, cols);
+    backend.ops->gather_rows(out.view(), **weight, ids.data());
+    ASSERT_TRUE(out.guards_intact());
+    for (int64_t i = 0; i < 64; ++i) {
+      for (int64_t c = 0; c < cols; ++c) {
+        const float wanted = values.as<float>()[(63 - i) * cols + c];
+        const float got = out.row(i)[c];
+        ASSERT_TRUE(std::isnan(wanted) ? std::isnan(got)
+                                       : std::bit_cast<uint32_t>(wanted) == std::bit_cast<uint32_t>(got))
+            << dtype_name(type) << " row " << 63 - i << " col " << c << ": " << got << ", not " << wanted;
+      }
+    }
+    EXPECT_EQ(out.row(64)[0], GuardedMatrix::kCanary);  // id −1: nothing written
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryLevel, Linear, testing::ValuesIn(available_isa_levels()),
+                         [](const auto& instance) { return std::string(isa_name(instance.param)); });
+
+TEST(CpuBackend, refuses_a_level_that_the_machine_lacks) {
+  if (cpu_features().avx512) GTEST_SKIP() << "this machine has every level";
+  const auto backend = make_cpu_backend({.threads = 1, .isa = IsaLevel::avx512});
+  ASSERT_FALSE(backend.ok());
+  EXPECT_EQ(backend.error().code, Code::cpu_isa);
+  EXPECT_NE(backend.error().message().find("avx512"), std::string::npos);
+}
+
+TEST(CpuBackend, names_a_tensor_whose_rows_are_no_whole_blocks) {
+  const Backend backend = backend_of(IsaLevel::portable, 1);
+  const RowGroup group{"blk.0.ffn_up.weight", DType::q4_k, 1, 300, {}};
+  const auto packed = backend.ops->pack(std::span(&group, 1));
+  ASSERT_FALSE(packed.ok());
+  EXPECT_EQ(packed.error().code, Code::model_tensor_type);
+  EXPECT_NE(packed.error().message().find("blk.0.ffn_up.weight: rows of 300 elements"), std::string::npos)
+      << packed.error().message();
+}
+
+}  // namespace
+}  // namespace inferd

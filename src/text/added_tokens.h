@@ -1,0 +1,70 @@
+// Finds tokens that are written out in a text ("<|im_start|>", "<tool_call>"): leftmost first, the longest of
+// those that start at one place, as Hugging Face's added vocabulary does. Built once, then const and called
+// from any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace inferd {
+
+// A half-open range of byte offsets.
+struct ByteRange {
+  size_t begin;
+  size_t end;
+};
+
+class AddedTokens {
+ public:
+  // Longer ones are refused by the tokenizer: a scan may look at this many bytes for each byte of the text.
+  static constexpr size_t kMaxBytes = 512;
+
+  struct Token {
+    std::string text;  // not empty
+    int32_t id;
+    bool control;  // matches only inside markup; otherwise everywhere
+  };
+
+  // The texts must differ.
+  explicit AddedTokens(std::vector<Token> tokens = {});
+
+  struct Match {
+    ByteRange range;
+    int32_t id;
+  };
+
+  // Goes through a text once.
+  class Scan {
+   public:
+    // `markup`: ascending, disjoint, not touching each other; a control token matches only wholly inside one
+    // of them. All three must outlive the scan.
+    Scan(const AddedTokens& tokens, std::string_view text, std::span<const ByteRange> markup)
+        : tokens_(tokens), text_(text), markup_(markup) {}
+
+    // The next match; false at the end of the text. A control token that lies wholly outside markup is plain
+    // text as a whole: no other token is looked for inside it.
+    bool next(Match& match);
+
+   private:
+    enum class Place { inside, outside, across };
+    Place place(ByteRange range);
+
+    const AddedTokens& tokens_;
+    const std::string_view text_;
+    std::span<const ByteRange> markup_;  // those that end behind at_
+    size_t at_ = 0;
+  };
+
+  int64_t bytes() const;  // of memory held
+
+ private:
+  std::vector<Token> tokens_;  // ascending by text
+  // Tokens that start with byte b are [first_byte_[b], first_byte_[b + 1]).
+  std::array<uint32_t, 257> first_byte_{};
+};
+
+}  // namespace inferd

@@ -1,0 +1,122 @@
+// Text to token ids and back: byte-level BPE with the ids of Hugging Face's tokenizers. Built once at a
+// model's load from data that some file format holds; afterwards const, and every method may be called from
+// any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "text/added_tokens.h"
+#include "text/bpe.h"
+#include "text/pretokenizer.h"
+#include "text/span.h"
+
+namespace inferd {
+
+// Token types as GGUF numbers them (tokenizer.ggml.token_type). The file's type decides, not the token's
+// text: "</s>" may be an ordinary token, and the fill-in-the-middle tokens of Qwen2.5-Coder are control
+// tokens as its GGUF file says.
+enum class TokenType : int32_t {
+  normal = 1,        // made by merges only; its text is in the byte alphabet
+  control = 3,       // "special": steers the model; never made from plain text
+  user_defined = 4,  // found in any text as it is written, before merging
+  unused = 5,        // fills the vocabulary up; never made, never matched
+};
+
+// What a tokenizer is built from. Views only: they must live until create() returns, not longer.
+struct TokenizerData {
+  std::string_view model;  // "gpt2": byte-level BPE
+  std::string_view pre;    // pre-tokeniser's name, see pretokenizer.h
+  // (V) by id: normal tokens in the byte alphabet, the others as they are written.
+  std::span<const std::string_view> tokens;
+  std::span<const int32_t> types;  // (V) TokenType
+  // By rank: "left right" in the byte alphabet.
+  std::span<const std::string_view> merges;
+  std::optional<int32_t> bos, eos, eot, unk, pad;
+  bool add_bos = false;  // what EncodeOptions::add_special adds
+  bool add_eos = false;
+};
+
+struct EncodeOptions {
+  // The begin and end tokens, where the model wants them. Leave it off for rendered chat templates, which
+  // write them.
+  bool add_special = false;
+  // Control tokens written out in the text become their ids. Leave it off for what users wrote.
+  bool parse_special = false;
+};
+
+class Tokenizer {
+ public:
+  // E-TOK-001: a model or pre-tokeniser that is not known here. E-TOK-002: data that contradicts itself; one
+  // fault is named by id or rank.
+  static Result<Tokenizer> create(const TokenizerData& data);
+
+  // The ids of a text. Ill-formed UTF-8 is read as U+FFFD, one for each maximal ill-formed subpart. Time
+  // linear in the text. User-defined tokens are recognised whatever the options. Requires a text under 2 GiB.
+  std::vector<int32_t> encode(std::string_view text, EncodeOptions options = {}) const;
+
+  // The ids of the spans' joined text, where a control token is recognised only if all of it lies in markup:
+  // no text that a user wrote can become one, or turn one that the template wrote into another. Apart from
+  // that borders do not matter: pieces and user-defined tokens go across them. A character must not be cut by
+  // a border (its halves would become U+FFFD).
+  std::vector<int32_t> encode_spans(std::span<const TextSpan> spans, bool add_special = false) const;
+
+  // Valid UTF-8; what is ill-formed in the tokens' bytes becomes U+FFFD by the maximal subpart rule.
+  // Requires ids of this vocabulary; see check_ids().
+  std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
+
+  // E-TOK-003 names the first id that is not of this vocabulary. For ids from outside.
+  Status check_ids(std::span<const int32_t> ids) const;
+
+  // These require 0 <= id < vocab_size().
+  // token_bytes: what the token adds to the text, perhaps half a character.
+  std::string_view token_bytes(int32_t id) const;
+  TokenType type(int32_t id) const { return static_cast<TokenType>(types_[index(id)]); }
+  bool is_special(int32_t id) const { return type(id) == TokenType::control; }
+  bool is_banned(int32_t id) const { return type(id) == TokenType::unused; }
+
+  int32_t vocab_size() const { return static_cast<int32_t>(types_.size()); }
+  // For a model with `rows` logits: bit i of word i / 32 is 1 when id i must never be drawn, which are unused
+  // ids and all from vocab_size() on. ceil(rows / 32) words. Made anew at each call.
+  std::vector<uint32_t> banned_mask(int64_t rows) const;
+  // Ids that end an answer, ascending: eos, eot, and control tokens known by name to end a turn or a
+  // document.
+  std::span<const int32_t> end_ids() const { return end_ids_; }
+  std::optional<int32_t> bos() const { return bos_; }
+  std::optional<int32_t> eos() const { return eos_; }
+  std::optional<int32_t> pad() const { return pad_; }
+  bool adds_bos() const { return add_bos_; }
+
+  int64_t bytes() const;  // of memory held
+
+ private:
+  class TokenIndex;
+
+  Tokenizer() = default;
+
+  size_t index(int32_t id) const;
+  std::vector<int32_t> encode_flat(std::string_view text, std::span<const ByteRange> markup,
+                                   bool add_special) const;
+  void encode_plain(std::string_view text, std::vector<int32_t>& ids, BpeMerges::Scratch& scratch) const;
+  Status take_tokens(const TokenizerData& data, TokenIndex& index);
+  Status take_merges(const TokenizerData& data, const TokenIndex& index);
+  Status take_special_ids(const TokenizerData& data);
+
+  const PreTokenizer* rules_ = nullptr;
+  BpeMerges merges_;
+  AddedTokens added_;
+  std::string text_;               // the bytes of all tokens, one after another
+  std::vector<uint32_t> offsets_;  // (V + 1) into text_
+  std::vector<uint8_t> types_;     // (V)
+  std::vector<int32_t> end_ids_;
+  std::optional<int32_t> bos_, eos_, pad_;
+  bool add_bos_ = false;
+  bool add_eos_ = false;
+};
+
+}  // namespace inferd

@@ -1,0 +1,50 @@
+// What storing K and V in fewer bits costs: perplexity of a real model on the reference backend, so that nothing else is
+// rounded.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "base/threads.h"
+#include "reference/reference_backend.h"
+#include "support/decoder_probe.h"
+#include "support/golden.h"
+
+namespace inferd {
+namespace {
+
+constexpr size_t kTokens = 384;
+
+double perplexity(KvDType kv_dtype) {
+  const Json golden = test::read_json(test::golden_dir() + "/models/smollm2-135m.json.gz");
+  std::vector<int32_t> ids;
+  for (const Json& id : golden.find("perplexity")->find("ids")->as_array()) ids.push_back(static_cast<int32_t>(id.as_integer()));
+  ids.resize(kTokens);
+  test::DecoderProbe probe(make_reference_backend(usable_cpus()), test::model_dir() + "/smollm2.gguf",
+                           {.ctx = kTokens, .max_tokens = 128, .kv_dtype = kv_dtype});
+  const auto vocab = static_cast<size_t>(probe.vocab());
+  double sum = 0;
+  for (size_t at = 0; at < ids.size(); at += 128) {
+    const std::vector<float> logits = probe.feed(std::span(ids).subspan(at, 128));
+    for (size_t i = 0; i < 128 && at + i + 1 < ids.size(); ++i) {
+      const std::span<const float> row(logits.data() + i * vocab, vocab);
+      const double largest = static_cast<double>(row[static_cast<size_t>(test::arg_max(row))]);
+      double total = 0;
+      for (const float x : row) total += std::exp(static_cast<double>(x) - largest);
+      sum += largest + std::log(total) - static_cast<double>(row[static_cast<size_t>(ids[at + i + 1])]);
+    }
+  }
+  return std::exp(sum / static_cast<double>(ids.size() - 1));
+}
+
+TEST(KvDType, fewer_bits_cost_no_more_perplexity_than_numerics_md_allows) {
+  const double exact = perplexity(KvDType::f32);
+  for (const auto& [type, bound] : {std::pair(KvDType::f16, 0.002), std::pair(KvDType::bf16, 0.002), std::pair(KvDType::q8_0, 0.003)}) {
+    const double change = perplexity(type) / exact - 1;
+    std::printf("%s: perplexity %+.3f %%\n", std::string(kv_dtype_name(type)).c_str(), 100 * change);
+    EXPECT_LE(std::fabs(change), bound) << kv_dtype_name(type);
+  }
+}
+
+}  // namespace
+}  // namespace inferd

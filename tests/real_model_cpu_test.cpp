@@ -1,0 +1,98 @@
+// The two real models on the CPU backend against transformers' logits, on every instruction set level of this machine.
+// Activations are rounded to 8 bits there, so the rules are docs/numerics.md's for quantised weights.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdio>
+
+#include "cpu/cpu_backend.h"
+#include "support/decoder_probe.h"
+#include "support/golden.h"
+
+namespace inferd {
+namespace {
+
+// Under this margin between the two largest golden logits two right programs may choose differently.
+constexpr double kMargin = 0.5;
+constexpr double kPerplexityTolerance = 0.005;
+
+std::vector<int32_t> ids_of(const Json& array) {
+  std::vector<int32_t> ids;
+  for (const Json& id : array.as_array()) ids.push_back(static_cast<int32_t>(id.as_integer()));
+  return ids;
+}
+
+test::DecoderProbe probe_of(const std::string& model, IsaLevel level) {
+  Result<Backend> backend = make_cpu_backend({.isa = level, .pin = false});
+  INFERD_CHECK(backend.ok(), backend.error().message());
+  return {std::move(backend).value(), cat(test::model_dir(), "/", model, ".gguf"), {.ctx = 1100, .max_tokens = 128, .kv_dtype = KvDType::f32}};
+}
+
+// Greedy ids up to the first step whose golden margin is at most kMargin, on all prompts.
+void compare_greedy(test::DecoderProbe& probe, const Json& golden) {
+  for (const auto& [name, prompt] : golden.find("prompts")->as_object()) {
+    const std::vector<int32_t> wanted = ids_of(*prompt.find("greedy"));
+    const Json::Array& margins = prompt.find("margin")->as_array();
+    probe.reset();
+    std::vector<float> logits = probe.feed_last(ids_of(*prompt.find("ids")));
+    double squares = 0;
+    double worst = 0;
+    const Json::Array& top = prompt.find("top")->as_array();
+    for (const Json& entry : top) {
+      const auto id = static_cast<size_t>(entry.as_array()[0].as_integer());
+      const double difference = std::fabs(static_cast<double>(logits[id]) - entry.as_array()[1].as_number());
+      squares += difference * difference;
+      worst = std::max(worst, difference);
+    }
+    size_t equal = 0;
+    for (; equal < wanted.size() && margins[equal].as_number() > kMargin; ++equal) {
+      const int32_t id = test::arg_max(logits);
+      ASSERT_EQ(id, wanted[equal]) << name << " step " << equal << ", golden margin " << margins[equal].as_number();
+      logits = probe.feed_last({&id, 1});
+    }
+    std::printf("%-12s top-64 logits differ by %.2f rms, %.2f at most; %zu greedy steps equal\n", name.c_str(),
+                std::sqrt(squares / static_cast<double>(top.size())), worst, equal);
+  }
+}
+
+double perplexity(test::DecoderProbe& probe, const std::vector<int32_t>& ids) {
+  const auto vocab = static_cast<size_t>(probe.vocab());
+  probe.reset();
+  double sum = 0;
+  for (size_t at = 0; at < ids.size(); at += 128) {
+    const std::vector<float> logits = probe.feed(std::span(ids).subspan(at, std::min<size_t>(128, ids.size() - at)));
+    for (size_t i = 0; i * vocab < logits.size() && at + i + 1 < ids.size(); ++i) {
+      const std::span<const float> row(logits.data() + i * vocab, vocab);
+      const double largest = static_cast<double>(row[static_cast<size_t>(test::arg_max(row))]);
+      double total = 0;
+      for (const float x : row) total += std::exp(static_cast<double>(x) - largest);
+      sum += largest + std::log(total) - static_cast<double>(row[static_cast<size_t>(ids[at + i + 1])]);
+    }
+  }
+  return std::exp(sum / static_cast<double>(ids.size() - 1));
+}
+
+class RealModelOnCpu : public testing::TestWithParam<std::tuple<std::string, IsaLevel>> {};
+
+TEST_P(RealModelOnCpu, greedy_ids_and_perplexity_are_the_golden_ones) {
+  const auto& [name, level] = GetParam();
+  const Json golden = test::read_json(cat(test::golden_dir(), "/models/", name == "smollm2" ? "smollm2-135m" : name, ".json.gz"));
+  test::DecoderProbe probe = probe_of(name, level);
+  compare_greedy(probe, golden);
+  if (level == IsaLevel::portable) return;  // the same bits as the other levels, but minutes of perplexity
+  const double wanted = golden.find("perplexity")->find("perplexity")->as_number();
+  const double got = perplexity(probe, ids_of(*golden.find("perplexity")->find("ids")));
+  std::printf("perplexity %.4f, golden %.4f (%+.2f %%)\n", got, wanted, 100 * (got / wanted - 1));
+  EXPECT_LE(std::fabs(got / wanted - 1), kPerplexityTolerance);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, RealModelOnCpu,
+                         testing::Combine(testing::Values("smollm2", "qwen2.5-coder-0.5b"), testing::ValuesIn(available_isa_levels())),
+                         [](const auto& instance) {
+                           std::string name = std::get<0>(instance.param) + "_" + std::string(isa_name(std::get<1>(instance.param)));
+                           for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace inferd
