@@ -166,7 +166,7 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"inferd_engine_up", "gauge", "1 while the engine's loop turns, 0 when it failed, or stalls with work in flight.",
      [](MetricWriter& w, const ServerState& s) { w.value(int64_t{!s.engine_failed() && !s.engine_stalled()}); }},
     {"inferd_http_requests_total", "counter", "HTTP requests answered, by route and class of status.", write_http},
-    {"inferd_http_requests_in_flight", "gauge", "HTTP requests being answered, this one included.",
+    {"inferd_http_requests_in_flight", "gauge", "HTTP requests from their first byte to the end of the answer, this one included.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.in_flight.load(std::memory_order_relaxed)); }},
     {"inferd_http_connections", "gauge", "Open connections.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.connections.load(std::memory_order_relaxed)); }},
