@@ -39,6 +39,9 @@ function(inferd_library name)
   target_link_libraries(inferd_${name} PUBLIC inferd_flags ${ARG_LINKS})
 endfunction()
 
+# All test programs of this build; the tsan build makes nothing else.
+add_custom_target(inferd_tests)
+
 # inferd_test(base_test SOURCES a_test.cpp LINKS inferd_base [THREADS] [REAL_MODEL] [TIMEOUT s])
 # THREADS: starts threads, so the tsan build runs it. REAL_MODEL: needs the downloaded models, so only release runs it.
 function(inferd_test name)
@@ -59,6 +62,7 @@ function(inferd_test name)
     set(ARG_TIMEOUT 120)
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  add_dependencies(inferd_tests ${name})
   target_link_libraries(${name} PRIVATE inferd_flags ${ARG_LINKS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
     INFERD_SOURCE_DIR="${CMAKE_SOURCE_DIR}" INFERD_BINARY_DIR="${CMAKE_BINARY_DIR}" ${ARG_DEFINES})

@@ -90,10 +90,13 @@ int serve_command(const Options& options, const BackendFactory& make) {
   engine_options.max_queue = options.max_queue;
   engine_options.log = &log;
   engine_options.on_failure = [](const std::string&) { wake(); };
+  const int threads = options.threads.value_or(usable_cpus());
+  const SavedAffinity affinity;
   Result<std::unique_ptr<Engine>> loaded = loader.load(*model, *plan, std::move(engine_options));
   if (!loaded.ok()) return report(loaded.error());
   model->file.reset();
   if (interrupted()) return report({.code = Code::interrupted});
+  affinity.restore();
   Engine& engine = **loaded;
   engine.start();
 
@@ -106,7 +109,6 @@ int serve_command(const Options& options, const BackendFactory& make) {
   served.defaults = model->sampling;
   served.created = unix_seconds();
   const std::string device = engine.runner().device().name();
-  const int threads = options.threads.value_or(usable_cpus());
   served.facts = {{"architecture", model->config.architecture},
                   {"model", model->config.name},
                   {"context", with_commas(plan->runner.ctx)},

@@ -157,6 +157,10 @@ Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   if (text.starts_with("\xEF\xBB\xBF")) {
     return Error{.code = Code::req_json, .detail = "it starts with a byte order mark", .where = "byte 0"};
   }
+  // The reader takes a NUL for the end of its input; in JSON there is no place for one.
+  if (const size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    return Error{.code = Code::req_json, .detail = "it holds a NUL byte", .where = cat("byte ", nul)};
+  }
   Builder builder(limits);
   if (nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) return builder.take();
   Error error{.code = Code::req_json, .detail = builder.refusal()};

@@ -36,6 +36,7 @@ TEST(Json, refuses_duplicate_keys_depth_and_too_many_values_by_name) {
   EXPECT_FALSE(parse_json(std::string(65, '[') + std::string(65, ']')).ok());
   EXPECT_EQ(parse_json("[1,2,3]", {.values = 3}).error().detail, "more than 3 values");
   EXPECT_EQ(refusal("\xEF\xBB\xBF{}"), "byte 0: it starts with a byte order mark");
+  EXPECT_EQ(refusal(std::string_view("{}\0{", 4)), "byte 2: it holds a NUL byte");
 }
 
 TEST(Json, an_error_names_the_byte) { EXPECT_TRUE(refusal("{\"a\": tru}").starts_with("byte 10: ")) << refusal("{\"a\": tru}"); }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <span>
 #include <sstream>
 
 #include "base/cgroup.h"
@@ -50,12 +51,17 @@ std::vector<size_t> affinity_cpus() {
   return cpus;
 }
 
-void pin_to(const std::vector<size_t>& cpus, int worker) {
+// Best effort: a thread that could not be moved is only slower.
+void allow_only(std::span<const size_t> cpus) {
   if (cpus.empty()) return;
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  CPU_SET(cpus[static_cast<size_t>(worker) % cpus.size()], &mask);
-  pthread_setaffinity_np(pthread_self(), sizeof mask, &mask);  // best effort: an unpinned worker is only slower
+  for (const size_t cpu : cpus) CPU_SET(cpu, &mask);
+  pthread_setaffinity_np(pthread_self(), sizeof mask, &mask);
+}
+
+void pin_to(const std::vector<size_t>& cpus, int worker) {
+  if (!cpus.empty()) allow_only({&cpus[static_cast<size_t>(worker) % cpus.size()], 1});
 }
 
 // "max 100000" or "150000 100000" (cgroup v2 cpu.max): the quota in CPUs, if there is one.
@@ -102,6 +108,9 @@ int usable_cpus(const std::string& root) {
   return cpus;
 }
 
+SavedAffinity::SavedAffinity() : cpus_(affinity_cpus()) {}
+void SavedAffinity::restore() const { allow_only(cpus_); }
+
 ThreadPool::ThreadPool(int threads, bool pin)
     : size_(threads), cpus_(pin ? affinity_cpus() : std::vector<size_t>()) {
   INFERD_CHECK(threads >= 1, "threads ", threads);
@@ -122,9 +131,9 @@ void ThreadPool::run(FunctionRef<void(int)> body) {
     body(0);
     return;
   }
-  if (!caller_pinned_) {
+  if (pinned_caller_ != std::this_thread::get_id()) {
     pin_to(cpus_, 0);
-    caller_pinned_ = true;
+    pinned_caller_ = std::this_thread::get_id();
   }
   body_ = &body;
   running_.store(size_ - 1, std::memory_order_relaxed);

@@ -36,6 +36,17 @@ class FunctionRef<R(Args...)> {
 // `root` is "/" but for tests, which lay out their own proc and sys files under another folder.
 int usable_cpus(const std::string& root = "/");
 
+// The CPUs that the constructing thread may run on; restore() gives them back to the calling thread. A thread that loads a
+// model has been worker 0 of a pool and would hand its one CPU down to every thread it starts later.
+class SavedAffinity {
+ public:
+  SavedAffinity();
+  void restore() const;
+
+ private:
+  std::vector<size_t> cpus_;
+};
+
 // Work items 0..count-1 handed out one by one; a worker that lost its core does not hold up the others.
 class WorkCounter {
  public:
@@ -54,7 +65,7 @@ class WorkCounter {
 class ThreadPool {
  public:
   // Starts threads - 1 workers; `threads` >= 1. With `pin` each is pinned to one CPU of the affinity mask that the
-  // constructing thread has, and the thread that first calls run() is pinned as worker 0 then.
+  // constructing thread has, and a thread that calls run() is pinned as worker 0 when it does so for the first time.
   explicit ThreadPool(int threads, bool pin = true);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -71,7 +82,7 @@ class ThreadPool {
 
   const int size_;
   const std::vector<size_t> cpus_;  // empty: not pinned
-  bool caller_pinned_ = false;
+  std::thread::id pinned_caller_;
   const FunctionRef<void(int)>* body_ = nullptr;  // guarded by the order: written before generation_, read after it
   std::atomic<uint32_t> generation_{0};
   std::atomic<int> running_{0};

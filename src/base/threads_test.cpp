@@ -34,6 +34,21 @@ TEST(ThreadPool, a_work_counter_hands_out_each_item_once) {
   EXPECT_EQ(done, std::vector<int>(1000, 1));
 }
 
+TEST(ThreadPool, the_caller_is_pinned_and_gets_its_cpus_back) {
+  const int before = usable_cpus();
+  const SavedAffinity saved;
+  ThreadPool pool(2);
+  pool.run([](int) {});
+  EXPECT_EQ(usable_cpus(), 1);
+  std::thread heir([before, &saved] {
+    saved.restore();
+    EXPECT_EQ(usable_cpus(), before);
+  });
+  heir.join();
+  saved.restore();
+  EXPECT_EQ(usable_cpus(), before);
+}
+
 TEST(Inbox, keeps_the_order_of_each_sender_and_wakes_the_owner) {
   Inbox<int> inbox;
   std::thread sender([&] {

@@ -448,7 +448,7 @@ TEST(Health, each_kind_says_its_part) {
 }
 
 TEST(Health, an_engine_that_stops_turning_is_not_ready) {
-  TinyServer server({.server = {.stalled_engine_ms = 100}, .start_engine = false});
+  TinyServer server({.start_engine = false, .server = {.stalled_engine_ms = 100}});
   EXPECT_EQ(get(server.port(), "/health/ready").status, 200);  // nothing to do
   test::HttpClient client(server.port());
   client.send(test::request_text("POST", "/v1/completions", R"({"prompt":"a"})"));

@@ -44,6 +44,8 @@ constexpr milliseconds kLingerQuiet{2000};
 constexpr size_t kLingerBytes = size_t{64} << 20;
 constexpr milliseconds kForever{std::chrono::hours(24)};
 constexpr size_t kMaxRequestId = 128;
+// A request that is on its way when the server begins to drain gets so long to arrive and be told.
+constexpr milliseconds kLastArrival{1000};
 
 Time now() { return std::chrono::steady_clock::now(); }
 
@@ -81,7 +83,8 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
 
   void finish_up() override {
     last_request_ = true;
-    if (!answering_) close();
+    last_arrival_ = now() + kLastArrival;
+    wake();
   }
 
   void end(const Error& error) override {
@@ -104,6 +107,8 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   static awaitable<void> read_loop(std::shared_ptr<HttpConnection> self);
   static awaitable<void> serve(std::shared_ptr<HttpConnection> self);
   awaitable<bool> serve_request(bool first);
+  awaitable<bool> wait_for_request(bool first);
+  awaitable<bool> serve_arrived();
   awaitable<bool> read_header(HttpParser& parser, Time deadline);
   awaitable<bool> read_body(HttpParser& parser);
   awaitable<bool> answer(HttpParser& parser, size_t route);
@@ -117,6 +122,7 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   awaitable<bool> written();
   awaitable<bool> wait_until(Time deadline);
 
+  void end_request();
   Status submit_all();
   void leave_engine();
   void start_write();
@@ -149,8 +155,10 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   bool broken_ = false;       // a write failed
   Time progress_{};           // when the last write took something, or began
 
-  bool answering_ = false;
+  bool busy_ = false;         // with a request, from its first byte to the end of its answer
+  bool answering_ = false;    // of that, with the answer
   bool last_request_ = false;
+  Time last_arrival_ = Time::max();  // deadline of what is being read when the server drains
   bool keep_alive_ = true;
   bool http_1_0_ = false;
   int64_t body_bytes_ = 0;    // held with the shard
@@ -202,20 +210,42 @@ awaitable<void> HttpConnection::serve(std::shared_ptr<HttpConnection> self) {
 
 // False: the connection ends.
 awaitable<bool> HttpConnection::serve_request(bool first) {
-  HttpParser parser({.body_bytes = options_.max_body_bytes});
+  const bool arrived = co_await wait_for_request(first);
+  if (!arrived) co_return false;
+  began_ = now();
+  busy_ = true;
+  shard_.begin_request();
+  const bool go_on = co_await serve_arrived();
+  end_request();
+  co_return go_on;
+}
+
+void HttpConnection::end_request() {
+  shard_.release_bytes(std::exchange(body_bytes_, 0));
+  answering_ = false;
+  if (std::exchange(busy_, false)) shard_.end_request();
+}
+
+// True once the first bytes of a request are there, or, when the server drains, in the kernel.
+awaitable<bool> HttpConnection::wait_for_request(bool first) {
   const Time idle_end = now() + milliseconds(first ? options_.header_timeout_ms : options_.idle_timeout_ms);
   for (;;) {
     // Empty lines before a request are to be skipped (RFC 9112, section 2.2).
     input_.erase(0, std::min(input_.find_first_not_of("\r\n"), input_.size()));
-    if (!input_.empty()) break;
-    if (gone() || last_request_) co_return false;
+    if (!input_.empty()) co_return true;
+    if (gone()) co_return false;
+    error_code error;
+    if (last_request_) co_return socket_.available(error) > 0;
     const bool woken = co_await wait_until(idle_end);
-    if (!woken && input_.empty()) {
+    if (!woken && now() >= idle_end && input_.empty()) {
       shard_.state().metrics.timeouts.add();
       co_return false;
     }
   }
-  began_ = now();
+}
+
+awaitable<bool> HttpConnection::serve_arrived() {
+  HttpParser parser({.body_bytes = options_.max_body_bytes});
   const bool complete = co_await read_header(parser, began_ + milliseconds(options_.header_timeout_ms));
   if (!complete) co_return false;
 
@@ -227,17 +257,10 @@ awaitable<bool> HttpConnection::serve_request(bool first) {
     co_return sent && keep_alive_;
   }
   const bool body_complete = co_await read_body(parser);
-  if (!body_complete) {
-    shard_.release_bytes(std::exchange(body_bytes_, 0));
-    co_return false;
-  }
+  if (!body_complete) co_return false;
 
   answering_ = true;
-  shard_.begin_answer();
   const bool answered = co_await answer(parser, std::get<size_t>(admitted));
-  answering_ = false;
-  shard_.release_bytes(std::exchange(body_bytes_, 0));
-  shard_.end_answer();
   // Whole requests that came before the client shut down sending are still answered.
   co_return answered && keep_alive_ && !ending_;
 }
@@ -260,9 +283,9 @@ awaitable<bool> HttpConnection::read_header(HttpParser& parser, Time deadline) {
     input_.erase(0, *taken);
     room_.cancel();
     if (parser.state() != HttpParser::State::header) break;
-    if (gone() || last_request_) co_return false;
-    const bool woken = co_await wait_until(deadline);
-    if (!woken && now() >= deadline) {
+    if (gone()) co_return false;
+    const bool woken = co_await wait_until(std::min(deadline, last_arrival_));
+    if (!woken && now() >= std::min(deadline, last_arrival_)) {
       shard_.state().metrics.timeouts.add();
       const Error late{.code = Code::req_timeout, .detail = cat("no whole header after ", options_.header_timeout_ms, " ms")};
       const bool go_on = co_await refuse(parser, late);
@@ -308,9 +331,9 @@ awaitable<bool> HttpConnection::read_body(HttpParser& parser) {
     }
     body_bytes_ = held;
     if (parser.state() == HttpParser::State::done) break;
-    if (gone() || last_request_) co_return false;
-    const bool woken = co_await wait_until(deadline);
-    if (!woken && now() >= deadline) {
+    if (gone()) co_return false;
+    const bool woken = co_await wait_until(std::min(deadline, last_arrival_));
+    if (!woken && now() >= std::min(deadline, last_arrival_)) {
       shard_.state().metrics.timeouts.add();
       const Error late{.code = Code::req_timeout, .detail = cat("no whole body after ", options_.body_timeout_ms, " ms")};
       const bool go_on = co_await refuse(parser, late);
@@ -323,6 +346,8 @@ awaitable<bool> HttpConnection::read_body(HttpParser& parser) {
 // Sends an error after which the connection is of no use; always false.
 awaitable<bool> HttpConnection::refuse(HttpParser& parser, Error error) {
   keep_alive_ = false;
+  parser.request().body = {};
+  shard_.release_bytes(std::exchange(body_bytes_, 0));
   if (parser.request().request_id.empty()) take_request_id(parser);
   const HttpReply reply = error_reply(error, parser.request().request_id);
   const bool sent = co_await send_reply(parser.request(), reply, std::nullopt);
@@ -563,9 +588,7 @@ void HttpConnection::on_exception(const std::exception_ptr& failure) {
     leave_engine();
     session_.reset();
   }
-  if (answering_) shard_.end_answer();
-  answering_ = false;
-  shard_.release_bytes(std::exchange(body_bytes_, 0));
+  end_request();
   close();
   shard_.remove(*this);
 }

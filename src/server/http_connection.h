@@ -21,7 +21,7 @@ class Connection {
   virtual void on_event(size_t request, Event event) = 0;
   virtual void wake() = 0;
 
-  // No further requests: closed at once when no answer is under way, else after it.
+  // No further requests: closed at once when none is under way, else after it.
   virtual void finish_up() = 0;
   // The answer that is under way ends with this error, and the connection with it.
   virtual void end(const Error& error) = 0;

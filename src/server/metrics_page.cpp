@@ -77,18 +77,18 @@ double oldest_wait_seconds(const ServerState& s) {
 void write_requests(MetricWriter& w, const ServerState& s) {
   const EngineMetrics& m = s.engine().metrics();
   const ServerMetrics& h = s.metrics;
-  const auto outcome = [&](std::string_view outcome, std::string_view reason, int64_t value) {
+  const auto count = [&](std::string_view outcome, std::string_view reason, int64_t value) {
     w.value(value, cat(label("outcome", outcome), ",", label("reason", reason)));
   };
-  outcome("finished", "stop", m.finished_stop.value());
-  outcome("finished", "length", m.finished_length.value());
-  outcome("cancelled", "client", m.finished_cancelled.value());
-  outcome("failed", "error", m.finished_error.value());
-  outcome("rejected", "invalid", h.rejected_invalid.value());
-  outcome("rejected", "context", m.rejected_context.value() + h.rejected_context.value());
-  outcome("rejected", "kv", m.rejected_kv.value() + h.rejected_kv.value());
-  outcome("rejected", "full", m.rejected_full.value());
-  outcome("rejected", "draining", m.rejected_draining.value() + h.rejected_draining.value());
+  count("finished", "stop", m.finished_stop.value());
+  count("finished", "length", m.finished_length.value());
+  count("cancelled", "client", m.finished_cancelled.value());
+  count("failed", "error", m.finished_error.value());
+  count("rejected", "invalid", h.rejected_invalid.value());
+  count("rejected", "context", m.rejected_context.value() + h.rejected_context.value());
+  count("rejected", "kv", m.rejected_kv.value() + h.rejected_kv.value());
+  count("rejected", "full", m.rejected_full.value());
+  count("rejected", "draining", m.rejected_draining.value() + h.rejected_draining.value());
 }
 
 void write_http(MetricWriter& w, const ServerState& s) {
@@ -166,7 +166,7 @@ constexpr auto kFamilies = std::to_array<Family>({
     {"inferd_engine_up", "gauge", "1 while the engine's loop turns, 0 when it failed, or stalls with work in flight.",
      [](MetricWriter& w, const ServerState& s) { w.value(int64_t{!s.engine_failed() && !s.engine_stalled()}); }},
     {"inferd_http_requests_total", "counter", "HTTP requests answered, by route and class of status.", write_http},
-    {"inferd_http_requests_in_flight", "gauge", "HTTP requests being answered, this one included.",
+    {"inferd_http_requests_in_flight", "gauge", "HTTP requests from their first byte to the end of the answer, this one included.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.in_flight.load(std::memory_order_relaxed)); }},
     {"inferd_http_connections", "gauge", "Open connections.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.connections.load(std::memory_order_relaxed)); }},

@@ -127,12 +127,20 @@ Result<Generation> chat_generation(const ModelView& model, std::string_view body
   if (fields.max_tokens && fields.max_completion_tokens && *fields.max_tokens != *fields.max_completion_tokens) {
     return value_error("max_tokens", cat(*fields.max_tokens), "the same as max_completion_tokens, or one of the two only");
   }
-  if (fields.max_completion_tokens) fields.max_tokens = fields.max_completion_tokens;
+  const bool by_newer_name = fields.max_completion_tokens && !fields.max_tokens;
+  if (by_newer_name) fields.max_tokens = fields.max_completion_tokens;
   if (fields.chat_logprobs) fields.sampling.logprobs = static_cast<int32_t>(fields.top_logprobs.value_or(0));
   INFERD_TRY(std::vector<int32_t> prompt, encode_chat(model, fields));
   std::vector<std::vector<int32_t>> prompts;
   prompts.push_back(std::move(prompt));
-  return make_generation(model, std::move(fields), std::move(prompts), model.most_tokens(), "messages");
+  Result<Generation> generation =
+      make_generation(model, std::move(fields), std::move(prompts), model.most_tokens(), "messages");
+  if (!generation.ok() && by_newer_name && generation.error().param == "max_tokens") {
+    Error error = std::move(generation).error();
+    error.param = "max_completion_tokens";
+    return error;
+  }
+  return generation;
 }
 
 std::unique_ptr<AnswerFormat> chat_format(const ModelView& model, const Generation& generation, std::string request_id) {

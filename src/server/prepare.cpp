@@ -37,10 +37,15 @@ int64_t room_after(const ModelView& model, size_t prompt_tokens) {
 }  // namespace
 
 Result<RequestFields> read_body(const ModelView& model, const RouteFields& route, std::string_view body) {
-  INFERD_TRY(Json json, parse_json(body));
+  Result<Json> json = parse_json(body);
+  if (!json.ok()) {
+    Error error = std::move(json).error();
+    if (!error.where.empty()) error.detail += cat(" (at ", error.where, ")");
+    return error;
+  }
   RequestFields fields;
   fields.sampling = model.defaults;
-  INFERD_TRY_STATUS(read_fields(fields, json, route.tables, route.route));
+  INFERD_TRY_STATUS(read_fields(fields, *json, route.tables, route.route));
   INFERD_TRY_STATUS(check_model(model, fields));
   return fields;
 }

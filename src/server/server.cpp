@@ -176,7 +176,7 @@ class ServerImpl final : public Server {
     said_full_ = true;
     back_off_->expires_after(kBackOff);
     back_off_->async_wait([this](error_code error) {
-      if (!error) accept_next();
+      if (!error && !closing_) accept_next();
     });
   }
 
@@ -184,7 +184,7 @@ class ServerImpl final : public Server {
     state_.rate.sample(state_.options.clock->now_ns(), state_.engine().metrics().generation_tokens.value());
     tick_->expires_after(kTick);
     tick_->async_wait([this](error_code error) {
-      if (!error) tick();
+      if (!error && !closing_) tick();
     });
   }
 
@@ -193,7 +193,7 @@ class ServerImpl final : public Server {
     if (ending_ || closing_) return;
     grace_->expires_after(grace);
     grace_->async_wait([this](error_code error) {
-      if (error) return;
+      if (error || closing_) return;
       ending_ = true;
       const Error stopping{.code = Code::engine_stopping};
       for (const auto& shard : shards_) shard->end_all(stopping);

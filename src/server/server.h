@@ -69,7 +69,7 @@ class Server {
   virtual void wait() = 0;
 
   virtual bool draining() const = 0;
-  // HTTP requests that are being answered.
+  // HTTP requests, from their first byte to the end of the answer.
   virtual int64_t requests_in_flight() const = 0;
 };
 

@@ -54,7 +54,7 @@ struct ServerState {
   RateWindow rate;
   std::atomic<bool> draining{false};
   std::atomic<int64_t> connections{0}; // open
-  std::atomic<int64_t> in_flight{0};   // HTTP requests being answered
+  std::atomic<int64_t> in_flight{0};   // HTTP requests, from their first byte to the end of the answer
   std::string base_url;
 
   ServerState(ServedModel served, ServerOptions chosen, bool beyond_loopback);

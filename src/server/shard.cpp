@@ -68,7 +68,7 @@ void Shard::drain() {
   asio::post(*io_, [this] {
     draining_ = true;
     for (const auto& connection : all_connections()) connection->finish_up();
-    if (answering_ == 0 && on_idle) on_idle();
+    if (busy_ == 0 && on_idle) on_idle();
   });
 }
 
@@ -112,15 +112,15 @@ void Shard::deliver(std::vector<Event> events) {
   for (Connection* connection : touched) connection->wake();
 }
 
-void Shard::begin_answer() {
-  ++answering_;
+void Shard::begin_request() {
+  ++busy_;
   state_.in_flight.fetch_add(1, std::memory_order_relaxed);
 }
 
-void Shard::end_answer() {
-  --answering_;
+void Shard::end_request() {
+  --busy_;
   state_.in_flight.fetch_sub(1, std::memory_order_relaxed);
-  if (draining_ && answering_ == 0 && on_idle) on_idle();
+  if (draining_ && busy_ == 0 && on_idle) on_idle();
 }
 
 bool Shard::hold_bytes(int64_t bytes) {

@@ -24,7 +24,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // Any thread.
   void start();
   void adopt(int descriptor);      // a connected socket, which this takes
-  void drain();                    // finish_up() for all connections; on_idle is called whenever nothing is being answered
+  void drain();                    // finish_up() for all connections; on_idle is called whenever no request is under way
   void end_all(const Error& error);
   void close();                    // everything; the thread ends
   void join();
@@ -41,9 +41,9 @@ class Shard : public std::enable_shared_from_this<Shard> {
   // Gives a request to the engine. Its events come to `connection` as those of request number `number` until forget().
   Result<RequestId> submit(Request request, Connection& connection, size_t number);
   void forget(RequestId request);
-  // Around the answering of a request.
-  void begin_answer();
-  void end_answer();
+  // Around a request, from its first byte to the end of its answer.
+  void begin_request();
+  void end_request();
   // Bytes of bodies held: false when there would be too many.
   bool hold_bytes(int64_t bytes);
   void release_bytes(int64_t bytes) { held_bytes_ -= bytes; }
@@ -71,7 +71,7 @@ class Shard : public std::enable_shared_from_this<Shard> {
   std::array<char, 65536> scratch_;
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
   std::unordered_map<RequestId, Reader> readers_;
-  int64_t answering_ = 0;
+  int64_t busy_ = 0;
   int64_t held_bytes_ = 0;
   bool draining_ = false;
   bool closed_ = false;

@@ -104,7 +104,7 @@ TinyServer::TinyServer(const TinyServerOptions& options) : view_(tiny_model_view
                                      .prefill_chunk = options.prefill_chunk,
                                      .kv_pages = view_.limits.pool.pages,
                                      .kv_dtype = KvDType::f32},
-                                    view_.tokenizer->banned()));
+                                    view_.tokenizer->banned_mask(config.vocab)));
   EngineOptions engine_options;
   engine_options.scheduler = view_.limits;
   engine_options.max_queue = options.max_queue;

@@ -2,7 +2,7 @@
 // port of the loopback.
 #pragma once
 
-#include <functional>
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -19,11 +19,10 @@ struct TinyServerOptions {
   std::string chat_template;        // empty: the file's own
   bool has_template = true;
   SamplingParams defaults;
-  ServerOptions server;             // the port is a free one
   bool start_engine = true;
-  // Throws DeviceError in this step, counted from 1; 0: never.
-  int fail_at_step = 0;
+  int fail_at_step = 0;             // throws DeviceError in this step, counted from 1; 0: never
   std::chrono::microseconds step_delay{0};
+  ServerOptions server;             // the port is a free one
 };
 
 // The tokenizer and chat template of the tiny model, without an engine.
