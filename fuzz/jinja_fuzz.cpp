@@ -23,7 +23,8 @@ Json conversation() {
   std::string text = R"({"messages": [
     {"role": "system@", "content": "Be @ terse.", "@k": [1, 2.5, true, null, "@x"]},
     {"role": "user", "content": [{"type": "text", "text": "<think>@\n</think>@ é <&> \"'"}]},
-    {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "f@", "arguments": {"@a": "@", "n": -3}}}]}],
+    {"role": "assistant", "content": null,
+     "tool_calls": [{"function": {"name": "f@", "arguments": {"@a": "@", "n": -3}}}]}],
     "tools": [{"function": {"name": "get_@", "parameters": {"properties": {"c@": {"enum": ["@1", "2@"]}}}}}],
     "n": 7, "f": -2.5, "s": "a@,b c", "l": ["b@", "A", "@"], "d": {"x": "@", "y@": {"z": []}}})";
   for (size_t at = text.find('@'); at != std::string::npos; at = text.find('@', at))
