@@ -3,6 +3,7 @@
 The templates belong to other people and are not kept in this tree. Each is found by name in the golden
 templates.json, checked against the hash there, and written as FOLDER/NAME with "/" turned into "__".
 """
+
 import argparse
 import hashlib
 import json
@@ -16,6 +17,7 @@ STRING, ARRAY = 8, 9
 def gguf_template(path):
     """The value of tokenizer.chat_template in a GGUF file (version 2 or 3)."""
     with open(path, "rb") as file:
+
         def number(code):
             return struct.unpack("<" + code, file.read(struct.calcsize(code)))[0]
 

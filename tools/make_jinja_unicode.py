@@ -3,13 +3,16 @@
 The facts are those of the Unicode version of the Python that runs this (3.11: Unicode 14), since Python's str is the
 behaviour that templates are written for. Run: python3 tools/make_jinja_unicode.py > src/text/jinja_unicode_tables.inc
 """
+
 import sys
 import textwrap
 import unicodedata
 
 LAST = 0x10FFFF
 # The bits of CharProperty in jinja_unicode.h.
-ALPHA, DECIMAL, DIGIT, NUMERIC, UPPER, LOWER, TITLE, PRINTABLE, CASED, IGNORABLE, START, CONTINUE = (1 << i for i in range(12))
+ALPHA, DECIMAL, DIGIT, NUMERIC, UPPER, LOWER, TITLE, PRINTABLE, CASED, IGNORABLE, START, CONTINUE = (
+    1 << i for i in range(12)
+)
 
 
 def cased(char):
@@ -25,16 +28,30 @@ def ignorable(char):
 def properties(code):
     char = chr(code)
     flags = 0
-    for bit, yes in ((ALPHA, char.isalpha()), (DECIMAL, char.isdecimal()), (DIGIT, char.isdigit()), (NUMERIC, char.isnumeric()),
-                     (UPPER, char.isupper()), (LOWER, char.islower()), (TITLE, unicodedata.category(char) == "Lt"),
-                     (PRINTABLE, char.isprintable()), (CASED, cased(char)), (IGNORABLE, ignorable(char)),
-                     (START, char.isidentifier()), (CONTINUE, ("a" + char).isidentifier())):
+    for bit, yes in (
+        (ALPHA, char.isalpha()),
+        (DECIMAL, char.isdecimal()),
+        (DIGIT, char.isdigit()),
+        (NUMERIC, char.isnumeric()),
+        (UPPER, char.isupper()),
+        (LOWER, char.islower()),
+        (TITLE, unicodedata.category(char) == "Lt"),
+        (PRINTABLE, char.isprintable()),
+        (CASED, cased(char)),
+        (IGNORABLE, ignorable(char)),
+        (START, char.isidentifier()),
+        (CONTINUE, ("a" + char).isidentifier()),
+    ):
         flags |= bit if yes else 0
     return flags
 
 
 def rows(texts):
-    print(textwrap.fill(" ".join(text.replace(" ", "") for text in texts), 118, initial_indent="  ", subsequent_indent="  "))
+    print(
+        textwrap.fill(
+            " ".join(text.replace(" ", "") for text in texts), 118, initial_indent="  ", subsequent_indent="  "
+        )
+    )
 
 
 def property_table():
@@ -65,7 +82,12 @@ def case_table(name, mapping):
             continue
         delta = ord(mapped) - code
         for stride in (1, 2):
-            if simple and simple[-1][2] == delta and code - simple[-1][1] == stride and simple[-1][3] in (0, stride):
+            if (
+                simple
+                and simple[-1][2] == delta
+                and code - simple[-1][1] == stride
+                and simple[-1][3] in (0, stride)
+            ):
                 simple[-1][1], simple[-1][3] = code, stride
                 break
         else:

@@ -3,6 +3,7 @@
 Each line of src/text/testdata/jinja_cases.txt is a template as a Python string literal, optionally followed by
 " with " and a Python dict of variables; "# NAME" begins a group. Run: python3 tools/make_jinja_vectors.py
 """
+
 import ast
 import json
 from pathlib import Path

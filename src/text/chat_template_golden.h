@@ -1,5 +1,5 @@
-// Test support: the recorded renders of chat templates (jinja2 set up as transformers does), and running ours
-// over them.
+// Tests only: the recorded renders of chat templates (jinja2 set up as transformers does), and ours compared
+// with them.
 #pragma once
 
 #include <functional>
@@ -7,16 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+namespace inferd::test {
 
-namespace inferd::testing {
-
-// The folder of the recorded results: INFERD_GOLDEN, or beside the source tree.
-std::string golden_folder();
-
-// The lines of a gzip file.
-std::vector<std::string> gzip_lines(const std::string& path);
-std::string whole_file(const std::string& path);
+// Finds the source of a template by its recorded name, such as "gguf/smollm2"; null when it is not at hand.
+using TemplateSource = std::function<const std::string*(const std::string& name)>;
 
 struct GoldenRun {
   int equal = 0;
@@ -25,13 +19,16 @@ struct GoldenRun {
   int templates = 0;
   std::vector<double> microseconds;        // of each render that succeeded; the least of three
   std::vector<std::string> differences;    // "template, conversation: what"
-  std::map<std::string, int> by_template;  // differences of each template that has some
+  std::map<std::string, int> by_template;  // how many differ, of each template that has some
 
   std::string summary() const;
 };
 
-// Renders every recorded case whose template `source` finds (by name, such as "gguf/smollm2"); others are
-// left out.
-GoldenRun run_golden(const std::function<const std::string*(const std::string& name)>& source);
+// Renders every recorded case whose template is at hand; others are left out.
+GoldenRun run_golden(const TemplateSource& source);
 
-}  // namespace inferd::testing
+// Renders the recorded conversations with control text added to everything the caller wrote (but roles and
+// types), and says where some of it came out as markup. `renders` counts those that succeeded.
+std::vector<std::string> find_forged_markup(const TemplateSource& source, int& renders);
+
+}  // namespace inferd::test

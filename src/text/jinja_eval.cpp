@@ -136,14 +136,13 @@ Result<Evaluator::Flow> Evaluator::run_in_scope(const Frame& frame) {
   return flow;
 }
 
-Result<std::optional<Text>> Evaluator::capture(const Block& block, Flow& flow) {
+Result<Value> Evaluator::capture(const Block& block, Flow& flow) {
   TextBuilder captured;
   TextBuilder* const out = std::exchange(out_, &captured);
   INFERD_TRY(flow, run_block(block));
   out_ = out;
-  if (flow != Flow::normal) return std::optional<Text>();
   INFERD_TRY(Text text, runtime_.finish(std::move(captured)));
-  return std::optional<Text>(std::move(text));
+  return Value(std::move(text));
 }
 
 Result<Evaluator::Flow> Evaluator::run_scope(const ScopeStatement& statement) {
@@ -171,10 +170,8 @@ Result<Evaluator::Flow> Evaluator::run_assign_block(const AssignBlockStatement& 
   Scope* const inner = scope_ = enter(outer);
   Flow flow = Flow::normal;
   INFERD_TRY_STATUS(hide(statement.body, inner));
-  INFERD_TRY(std::optional<Text> text, capture(statement.body.body, flow));
-  Value value;
-  if (text) value = *std::move(text);
-  if (text && statement.filter) {
+  INFERD_TRY(Value value, capture(statement.body.body, flow));
+  if (flow == Flow::normal && statement.filter) {
     captured_.push_back(value.text());
     INFERD_TRY(value, eval(*statement.filter));
     captured_.pop_back();
@@ -182,7 +179,7 @@ Result<Evaluator::Flow> Evaluator::run_assign_block(const AssignBlockStatement& 
   scope_ = outer;
   inner->clear();
   leave(inner);
-  if (text) INFERD_TRY_STATUS(assign(statement.target, std::move(value)));
+  if (flow == Flow::normal) INFERD_TRY_STATUS(assign(statement.target, std::move(value)));
   return flow;
 }
 
@@ -191,10 +188,9 @@ Result<Evaluator::Flow> Evaluator::run_filter_block(const FilterBlockStatement& 
   Scope* const inner = scope_ = enter(outer);
   Flow flow = Flow::normal;
   INFERD_TRY_STATUS(hide(statement.body, inner));
-  INFERD_TRY(std::optional<Text> text, capture(statement.body.body, flow));
-  Value value;
-  if (text) {
-    captured_.push_back(*std::move(text));
+  INFERD_TRY(Value value, capture(statement.body.body, flow));
+  if (flow == Flow::normal) {
+    captured_.push_back(value.text());
     INFERD_TRY(value, eval(*statement.filter));
     captured_.pop_back();
   }

@@ -64,8 +64,8 @@ class Evaluator {
   Result<Flow> run_block(const Block& block);
   Result<Flow> run_statement(const Statement& statement);
   Result<Flow> run_in_scope(const Frame& frame);
-  // Runs a block in the current scope and gives what it printed; nullopt when it left a loop.
-  Result<std::optional<Text>> capture(const Block& block, Flow& flow);
+  // Runs a block in the current scope and gives what it printed, as text.
+  Result<Value> capture(const Block& block, Flow& flow);
   Result<Flow> run_if(const IfStatement& statement);
   Result<Flow> run_scope(const ScopeStatement& statement);
   Result<Flow> run_assign_block(const AssignBlockStatement& statement);

@@ -22,6 +22,9 @@ constexpr bool is_instrumented() {
 
 constexpr double kAllowedSeconds = is_instrumented() ? 3 : 0.1;  // an instrumented build is many times slower
 
+// An instrumented build keeps freed memory for a while.
+constexpr int64_t kAllowedKib = is_instrumented() ? 1024 * 1024 : 128 * 1024;
+
 // Of this thread: other work on the machine does not count.
 double cpu_seconds() {
   timespec now{};
@@ -183,7 +186,7 @@ std::vector<Hostile> hostile_templates() {
   };
 }
 
-TEST(HostileTemplates, each_is_refused_in_time) {
+TEST(HostileTemplates, each_is_refused_in_time_and_little_memory) {
   const Json messages = parse_json(R"([{"role":"user","content":"Hello"}])").value();
   for (const Hostile& hostile : hostile_templates()) {
     const double begin = cpu_seconds();
@@ -200,12 +203,9 @@ TEST(HostileTemplates, each_is_refused_in_time) {
     EXPECT_LT(took, kAllowedSeconds) << hostile.name << ": " << error->detail;
     std::cout << fixed(took * 1e3, 1) << " ms: " << hostile.name << ": " << error->message() << "\n";
   }
-}
-
-TEST(HostileTemplates, all_of_them_together_stay_small_in_memory) {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  EXPECT_LT(usage.ru_maxrss, 1024 * 1024) << "KiB";  // an instrumented build keeps freed memory for a while
+  EXPECT_LT(usage.ru_maxrss, kAllowedKib);  // the most that any of them had at once
 }
 
 }  // namespace

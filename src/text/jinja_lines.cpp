@@ -53,7 +53,8 @@ int main() {
   for (std::string line; std::getline(std::cin, line);) {
     const auto parsed = parse_json(line);
     std::cout << (parsed.ok() ? to_json(render_line(*parsed)) : "{\"ok\":false,\"error\":\"bad line\"}")
-              << std::endl;
+              << '\n'
+              << std::flush;
   }
   return 0;
 }

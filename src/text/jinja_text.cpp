@@ -105,7 +105,7 @@ std::vector<TextSpan> TextBuilder::finish_spans() && {
 }
 
 size_t find_text(std::string_view text, std::string_view pattern, size_t from) {
-  if (from > text.size()) return std::string_view::npos;
+  if (from > text.size() || pattern.size() > text.size() - from) return std::string_view::npos;
   if (pattern.empty()) return from;
   // glibc's two-way search: linear, where string_view::find is quadratic on repetitive text.
   const void* found = memmem(text.data() + from, text.size() - from, pattern.data(), pattern.size());
