@@ -373,7 +373,7 @@ TEST(Connections, one_too_many_is_told_so) {
   HttpClient third(server.port());
   const HttpResponse refused = third.read_response();
   EXPECT_EQ(refused.status, 503);
-  EXPECT_EQ(error_code(refused), "E-NET-006");
+  EXPECT_EQ(error_code(refused), "E-NET-005");
   first.close();
   for (int i = 0; i < 200; ++i) {
     if (get(server.port(), "/health/live").status == 200) return;
