@@ -2,6 +2,7 @@
 // the weight's groups need; then tiles of weights, handed out in chunks, each chunk against all columns of x
 // or a range of them.
 #include <algorithm>
+#include <bit>
 
 #include "base/arithmetic.h"
 #include "cpu/cpu_ops.h"
@@ -23,14 +24,19 @@ const CpuWeight& as_cpu(const PackedWeight& weight) {
   return *w;
 }
 
-// Columns cut into panels whose widths differ by one at most.
+// Columns cut into panels of 2^(widths − 1); the last one's width is the power of two that its columns need.
 struct Panels {
   int64_t columns;
+  int64_t widest;
   int64_t count;
 
-  Panels(int64_t all, int64_t widest) : columns(all), count(ceil_div(all, widest)) {}
-  int64_t begin(int64_t panel) const { return panel * (columns / count) + std::min(panel, columns % count); }
-  int64_t width(int64_t panel) const { return begin(panel + 1) - begin(panel); }
+  Panels(int64_t all, int32_t widths)
+      : columns(all), widest(int64_t{1} << (widths - 1)), count(ceil_div(all, widest)) {}
+  int64_t begin(int64_t panel) const { return std::min(columns, panel * widest); }
+  int32_t size(int64_t panel) const { return static_cast<int32_t>(begin(panel + 1) - begin(panel)); }
+  int32_t width_log2(int64_t panel) const {
+    return static_cast<int32_t>(std::bit_width(static_cast<uint32_t>(size(panel)) - 1));
+  }
 };
 
 bool in_blocks_of_32(DType type) {
@@ -69,17 +75,19 @@ QuantType quant_type(DType type) {
 }  // namespace
 
 void CpuOps::quantise(const ConstMatrixView& x, bool blocks_32, bool blocks_256) {
-  const Panels panels(x.rows, kernels_.panel_columns);
+  const Panels panels(x.rows, kernels_.panel_widths);
   for_each(panels.count, x.rows * x.cols < kAloneProducts, [&](int, int64_t panel) {
     const int64_t begin = panels.begin(panel);
-    const auto width = static_cast<int32_t>(panels.width(panel));
+    const float* rows = x.row_f32(begin);
+    const int32_t size = panels.size(panel);
+    const int32_t width = 1 << panels.width_log2(panel);
     if (blocks_32) {
-      kernels_.quantise_32(scratch_.records_32 + begin * (x.cols / 32) * kRecord32Bytes, x.row_f32(begin),
-                           x.stride, width, x.cols);
+      std::byte* records = scratch_.records_32 + begin * (x.cols / 32) * kRecord32Bytes;
+      kernels_.quantise_32(records, rows, x.stride, size, width, x.cols);
     }
     if (blocks_256) {
-      kernels_.quantise_256(scratch_.records_256 + begin * (x.cols / 256) * kRecord256Bytes, x.row_f32(begin),
-                            x.stride, width, x.cols);
+      std::byte* records = scratch_.records_256 + begin * (x.cols / 256) * kRecord256Bytes;
+      kernels_.quantise_256(records, rows, x.stride, size, width, x.cols);
     }
   });
 }
@@ -101,7 +109,7 @@ void CpuOps::linear(MatrixView y, ConstMatrixView x, const PackedWeight& weight,
   const bool blocks_256 = any(in_blocks_of_256);
   if (blocks_32 || blocks_256) quantise(x, blocks_32, blocks_256);
 
-  const Panels panels(x.rows, kernels_.panel_columns);
+  const Panels panels(x.rows, kernels_.panel_widths);
   const int64_t chunk_bytes = std::clamp<int64_t>(w.bytes() / (4 * pool_.size()), 1,
                                                   kChunkBytes);  // small weights: still a few chunks a worker
   const auto tiles_a_chunk = [chunk_bytes](const CpuWeight::Tiles& g) {
@@ -162,10 +170,10 @@ void CpuOps::linear(MatrixView y, ConstMatrixView x, const PackedWeight& weight,
       if (spread) kernel.spread(values, job.tile, blocks);
       for (int64_t panel = first_panel; panel < last_panel; ++panel) {
         const int64_t column = panels.begin(panel);
-        const auto width = static_cast<size_t>(panels.width(panel));
         job.x = records + column * record_bytes;
         job.y = y.row_f32(column) + row;
-        (spread ? kernel.spread_panel : kernel.panel)[width - 1](job);
+        job.columns = panels.size(panel);
+        (spread ? kernel.spread_panel : kernel.panel)[panels.width_log2(panel)](job);
       }
     }
   });

@@ -14,12 +14,7 @@ Result<Backend> make_cpu_backend(const CpuOptions& options) {
   }
   const std::vector<IsaLevel> levels = available_isa_levels();
   const IsaLevel level = options.isa.value_or(levels.back());
-  if (std::find(levels.begin(), levels.end(), level) == levels.end()) {
-    std::vector<std::string> names;
-    for (const IsaLevel available : levels) names.emplace_back(isa_name(available));
-    return Error{.code = Code::cpu_isa,
-                 .detail = cat(isa_name(level), "; this machine has ", join(names, ", "))};
-  }
+  INFERD_TRY_STATUS(check_isa(level, levels));
   const cpu::Kernels* kernels = &cpu::portable_kernels();
 #if defined(__x86_64__)
   if (level == IsaLevel::avx2) kernels = &cpu::avx2_kernels();

@@ -1,5 +1,7 @@
 #include "cpu/isa.h"
 
+#include <algorithm>
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -83,6 +85,13 @@ std::vector<IsaLevel> available_isa_levels() {
   if (features.avx2) levels.push_back(IsaLevel::avx2);
   if (features.avx512) levels.push_back(IsaLevel::avx512);
   return levels;
+}
+
+Status check_isa(IsaLevel wanted, std::span<const IsaLevel> available) {
+  if (std::find(available.begin(), available.end(), wanted) != available.end()) return {};
+  std::vector<std::string> names;
+  for (const IsaLevel level : available) names.emplace_back(isa_name(level));
+  return Error{.code = Code::cpu_isa, .detail = cat(isa_name(wanted), "; this machine has ", join(names, ", "))};
 }
 
 }  // namespace inferd

@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
+
+#include "base/result.h"
 
 namespace inferd {
 
@@ -29,5 +32,8 @@ CpuFeatures cpu_features();
 
 // The levels this machine can run, the plainest first.
 std::vector<IsaLevel> available_isa_levels();
+
+// E-CPU-001 when `wanted` is not among them; names those that are.
+Status check_isa(IsaLevel wanted, std::span<const IsaLevel> available);
 
 }  // namespace inferd

@@ -20,15 +20,16 @@ struct TileJob {
   float* y = nullptr;       // column c at y + c · y_stride
   int64_t y_stride = 0;
   const float* bias = nullptr;  // of these rows; may be null
+  int32_t columns = 1;          // of the panel that exist
   int32_t rows = kTileRows;     // rows that exist
 };
 
 struct QuantKernels {
-  // panel[w − 1]: a panel of w columns. Weights are unpacked in registers, so the packed tile is read once.
-  void (*panel[kMaxPanel])(const TileJob& job) = {};
+  // panel[i]: a panel of 2^i columns. Weights are unpacked in registers, so the packed tile is read once.
+  void (*panel[kPanelWidths])(const TileJob& job) = {};
   // The same over `values`; null where the packed form is the spread form. Same bits as panel.
-  void (*spread_panel[kMaxPanel])(const TileJob& job) = {};
-  // values = the tile's quants, one byte each: words of sixteen rows in ascending element order.
+  void (*spread_panel[kPanelWidths])(const TileJob& job) = {};
+  // values = the tile's quants, one byte each, in the order in which the kernel walks them.
   void (*spread)(uint8_t* values, const uint8_t* tile, int64_t blocks) = nullptr;
 };
 
@@ -49,8 +50,7 @@ struct FloatJob {
   int64_t rows = 0;  // rows that exist, of all the tiles
 };
 
-// ---- Attention
-// -----------------------------------------------------------------------------------------------------------
+// ---- Attention ----
 
 // As kv_view.h's KvDType; a copy, because that header's functions may not be compiled at a higher level.
 enum class KvKind : int32_t { f32, f16, bf16, q8_0 };
@@ -83,13 +83,14 @@ struct SegmentJob {
 };
 
 struct Kernels {
-  int32_t panel_columns = 1;  // the widest panel of QuantKernels
+  int32_t panel_widths = 1;  // of QuantKernels: panels of 1 … 2^(panel_widths − 1) columns
   QuantKernels quant[kQuantTypes];
 
-  // Writes the records of one panel: `columns` rows of x at x + c · x_stride, `cols` long.
-  void (*quantise_32)(void* records, const float* x, int64_t x_stride, int32_t columns,
+  // Writes the records of one panel of `width` columns: `columns` rows of x at x + c · x_stride, `cols` long,
+  // and zeros for the columns after them.
+  void (*quantise_32)(void* records, const float* x, int64_t x_stride, int32_t columns, int32_t width,
                       int64_t cols) = nullptr;
-  void (*quantise_256)(void* records, const float* x, int64_t x_stride, int32_t columns,
+  void (*quantise_256)(void* records, const float* x, int64_t x_stride, int32_t columns, int32_t width,
                        int64_t cols) = nullptr;
 
   void (*linear_f32)(const FloatJob& job) = nullptr;

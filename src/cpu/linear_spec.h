@@ -93,8 +93,7 @@ inline float block(float acc, const BlockQ8_0& b, const int8_t* xq, float scale)
   return step(acc, dot, f16_to_f32(b.d), scale);
 }
 
-// ---- Blocks of 256: sub-block scales and mins are integers and stay in the integer sum
-// ----------------------------------
+// ---- Blocks of 256: sub-block scales and mins are integers and stay in the integer sum ----
 
 inline int k_scale(const uint8_t* packed, int s) {
   return s < 4 ? packed[s] & 63 : (packed[s + 4] & 15) | (packed[s - 4] >> 6) << 4;
@@ -165,8 +164,7 @@ float quantised_row(const std::byte* w, const float* x, int64_t cols) {
   return acc;
 }
 
-// ---- Float weights: one chain of fma in ascending order
-// ------------------------------------------------------------------
+// ---- Float weights: one chain of fma in ascending order ----
 
 template <typename Read>
 float float_row(const float* x, int64_t cols, Read weight) {

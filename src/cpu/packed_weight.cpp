@@ -15,8 +15,7 @@ namespace {
 // The same block of sixteen rows, as the file stores it.
 using Rows = std::array<const uint8_t*, kTileRows>;
 
-// ---- Packing
-// ---------------------------------------------------------------------------------------------------------
+// ---- Packing ----
 
 void put_halves(uint8_t* out, const Rows& rows, size_t offset) {
   for (size_t r = 0; r < kTileRows; ++r) std::memcpy(out + 2 * r, rows[r] + offset, 2);
@@ -61,6 +60,29 @@ int k_min(const uint8_t* packed, int s) {
   return s < 4 ? packed[s + 4] & 63 : packed[s + 4] >> 4 | (packed[s] >> 6) << 4;
 }
 
+// Q5_K: bit s of byte j of the file belongs to element j of sub-block s. Word 2 · pair + half gets the bits
+// of sub-blocks 2 · pair (below) and 2 · pair + 1 of elements 16 · half … 16 · half + 15, four elements a
+// byte.
+void put_k_fifth_bits(uint8_t* out, const Rows& rows, size_t offset) {
+  for (size_t half = 0; half < 2; ++half) {
+    uint32_t from[4][kTileRows];  // words of the file
+    for (size_t w = 0; w < 4; ++w) {
+      for (size_t r = 0; r < kTileRows; ++r)
+        std::memcpy(&from[w][r], rows[r] + offset + 16 * half + 4 * w, 4);
+    }
+    for (uint32_t pair = 0; pair < 4; ++pair) {
+      uint32_t to[kTileRows] = {};
+      for (uint32_t w = 0; w < 4; ++w) {
+        for (size_t r = 0; r < kTileRows; ++r) {
+          to[r] |= (from[w][r] >> (2 * pair) & 0x01010101) << w | (from[w][r] >> (2 * pair + 1) & 0x01010101)
+                                                                      << (4 + w);
+        }
+      }
+      std::memcpy(out + kWordBytes * (2 * pair + half), to, sizeof to);
+    }
+  }
+}
+
 template <class Block, class Tile>
 void pack_k(uint8_t* out, const Rows& rows) {
   put_halves(out, rows, offsetof(Block, d));
@@ -73,19 +95,25 @@ void pack_k(uint8_t* out, const Rows& rows) {
       out[Tile::kMinsAt + at] = static_cast<uint8_t>(k_min(packed, s));
     }
   }
-  if constexpr (Tile::kHighWords > 0)
-    put_words(out + Tile::kHighAt, rows, offsetof(Block, high), Tile::kHighWords);
+  if constexpr (Tile::kHighWords > 0) put_k_fifth_bits(out + Tile::kHighAt, rows, offsetof(Block, high));
   put_words(out + Tile::kWordsAt, rows, offsetof(Block, q), Tile::kWords);
 }
 
 void pack_q6_k(uint8_t* out, const Rows& rows) {
   put_halves(out, rows, offsetof(BlockQ6_K, d));
   for (size_t pair = 0; pair < TileQ6_K::kPairs; ++pair) {
-    put_halves(out + TileQ6_K::kScalesAt + pair * 2 * kTileRows, rows,
-               offsetof(BlockQ6_K, scales) + 2 * pair);
+    const size_t half = pair / 4;
+    const size_t j = pair / 2 % 2;
+    const size_t g = pair % 2;
+    const size_t scale = offsetof(BlockQ6_K, scales) + 8 * half + 2 * g + j;
+    for (size_t r = 0; r < kTileRows; ++r) {
+      out[TileQ6_K::kScalesAt + pair * 2 * kTileRows + 2 * r] = rows[r][scale];
+      out[TileQ6_K::kScalesAt + pair * 2 * kTileRows + 2 * r + 1] = rows[r][scale + 4];
+    }
+    put_words(out + TileQ6_K::kWordsAt + pair * 4 * kWordBytes, rows,
+              offsetof(BlockQ6_K, low) + 64 * half + 32 * g + 16 * j, 4);
   }
   put_words(out + TileQ6_K::kHighAt, rows, offsetof(BlockQ6_K, high), TileQ6_K::kHighWords);
-  put_words(out + TileQ6_K::kWordsAt, rows, offsetof(BlockQ6_K, low), TileQ6_K::kWords);
 }
 
 // How one type is packed: `elements` of sixteen rows, `file_bytes` each, become `tile_bytes` through pack().
@@ -164,8 +192,7 @@ void pack_tile(uint8_t* out, DType type, const std::byte* data, int64_t rows, in
   }
 }
 
-// ---- Reading a row back
-// ----------------------------------------------------------------------------------------------
+// ---- Reading a row back ----
 
 float half_of(const uint8_t* halves, int64_t lane) {
   uint16_t bits = 0;
@@ -211,7 +238,10 @@ void read_k(float* out, const uint8_t* block, int64_t lane) {
     for (int j = 0; j < 32; ++j) {
       const int byte = byte_of(block + Tile::kWordsAt, lane, s / 2 * 32 + j);
       int q = s % 2 == 0 ? byte & 15 : byte >> 4;
-      if constexpr (Tile::kHighWords > 0) q |= (byte_of(block + Tile::kHighAt, lane, j) >> s & 1) << 4;
+      if constexpr (Tile::kHighWords > 0) {
+        const int word = 2 * (s / 2) + j / 16;
+        q |= (byte_of(block + Tile::kHighAt, lane, 4 * word + j % 4) >> (s % 2 * 4 + j / 4 % 4) & 1) << 4;
+      }
       out[32 * s + j] = scale * static_cast<float>(q) - min;
     }
   }
@@ -220,13 +250,15 @@ void read_k(float* out, const uint8_t* block, int64_t lane) {
 void read_q6_k(float* out, const uint8_t* block, int64_t lane) {
   for (int i = 0; i < 256; ++i) {
     const int half = i / 128;
-    const int g = i % 128 / 32;
-    const int j = i % 32;
-    const int byte = byte_of(block + TileQ6_K::kWordsAt, lane, half * 64 + g % 2 * 32 + j);
-    const int high = byte_of(block + TileQ6_K::kHighAt, lane, half * 32 + j) >> (2 * g) & 3;
-    const int q = (g < 2 ? byte & 15 : byte >> 4) | high << 4;
-    const auto sub = static_cast<int8_t>(paired(block + TileQ6_K::kScalesAt, lane, i / 16));
-    out[i] = half_of(block, lane) * static_cast<float>(sub) * static_cast<float>(q - 32);
+    const int s = i % 128 / 16;  // sub-block of the half
+    const int second = s / 4;    // of its pair
+    const int pair = 4 * half + 2 * (s % 2) + s / 2 % 2;
+    const int byte = byte_of(block + TileQ6_K::kWordsAt, lane, 16 * pair + i % 16);
+    const int high = byte_of(block + TileQ6_K::kHighAt, lane, half * 32 + i % 32) >> (2 * (s / 2)) & 3;
+    const int q = (second == 0 ? byte & 15 : byte >> 4) | high << 4;
+    const auto scale =
+        static_cast<int8_t>(block[TileQ6_K::kScalesAt + pair * 2 * kTileRows + 2 * lane + second]);
+    out[i] = half_of(block, lane) * static_cast<float>(scale) * static_cast<float>(q - 32);
   }
 }
 

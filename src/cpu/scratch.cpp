@@ -5,7 +5,9 @@
 namespace inferd::cpu {
 
 void Scratch::place(Arena& arena, const OpsLimits& limits, int threads) {
-  const int64_t columns = std::max(limits.tokens, limits.logit_rows);
+  // A last panel may be up to twice as wide as its columns.
+  const int64_t columns =
+      round_up(std::max(limits.tokens, limits.logit_rows), int64_t{1} << (kPanelWidths - 1));
   records_32 = arena.take<std::byte>(columns * ceil_div(limits.linear_cols, 32) * kRecord32Bytes);
   records_256 = arena.take<std::byte>(columns * ceil_div(limits.linear_cols, 256) * kRecord256Bytes);
 

@@ -43,9 +43,16 @@ struct TileQ8_0 {
   static constexpr int kBytes = kWordsAt + kWords * kWordBytes;
 };
 
-// Blocks of 256 elements. Scales and mins are bytes, in pairs of neighbouring sub-blocks: [pair][row][2].
-// Mins come only with Q4_K and Q5_K, high bits only with Q5_K (words of `high`) and Q6_K (likewise), then the
-// words of the low bits.
+// Blocks of 256 elements. Two sub-blocks that share words, one in the low and one in the high halves of the
+// bytes, make a pair; scales and mins are bytes, [pair][row][2]. Then come high bits, then the words of the
+// low bits.
+//
+// Q4_K, Q5_K: pair p is sub-blocks 2p and 2p + 1, words 8p … 8p + 7. Q5_K has two words of fifth bits a pair,
+// for four words each: bit w of byte b belongs to byte b of word w (of the four) in the first sub-block, bit
+// 4 + w in the second. Q6_K: a half of the block (128 elements) has sub-blocks s = 0 … 7 of sixteen; pair 4 ·
+// half + 2 · j + g (j, g = 0, 1) is its sub-blocks 2g + j and 2g + j + 4, words 4 · pair … + 3. The file's
+// bytes of high bits are words [half][j][4]: bits 2g and 2g + 1 belong to the pair's first, 2g + 4 and 2g + 5
+// to its second sub-block.
 struct TileQ4_K {
   static constexpr int kMax = 15;
   static constexpr int kPairs = 4;
@@ -84,9 +91,9 @@ struct TileQ6_K {
 // F32 and F16 tiles are (cols, 16 rows). BF16 tiles are (cols / 2 rounded up, 16 rows, 2 neighbouring cols),
 // the last col of an odd number filled up with zero.
 
-// Activations of one linear, quantised row by row. Columns (rows of x) are cut into panels of up to
-// kMaxPanel; a panel holds one record per block. A word is four consecutive int8 of one column.
-inline constexpr int kMaxPanel = 8;
+// Activations of one linear, quantised row by row. Columns (rows of x) are cut into panels of 1, 2, 4 …
+// columns; a panel holds one record per block. A word is four consecutive int8 of one column.
+inline constexpr int kPanelWidths = 4;  // 1, 2, 4, 8
 
 template <size_t kColumns>
 struct Record32 {
@@ -101,9 +108,9 @@ template <size_t kColumns>
 struct Record256 {
   int32_t words[64][kColumns];
   float scale[kColumns];
-  int32_t sums_16[8]
-                 [kColumns];  // Σq of sixteen elements, two neighbouring sums as the 16-bit halves of a word
-  int32_t sums_32[4][kColumns];  // likewise of thirty-two
+  // Σq of the two sub-blocks of a Q6_K pair, as the 16-bit halves of a word.
+  int32_t sums_16[8][kColumns];
+  int32_t sums_32[4][kColumns];  // likewise of a Q4_K or Q5_K pair
 };
 
 inline constexpr int64_t kRecord32Bytes = sizeof(Record32<1>);  // a column

@@ -8,7 +8,7 @@
 // clang-format off: one line an operation
 namespace inferd::cpu::avx2 {
 
-inline constexpr int kPanelColumns = 4;  // of quantised weights: sums and terms of a panel stay in registers
+inline constexpr int kWidths = 3;            // panels of quantised weights: 1 … 2^(kWidths − 1) columns
 inline constexpr int kFloatColumns = 6;  // of float weights
 inline constexpr int kQueryGroup = 6;        // queries of attention side by side
 inline constexpr int kAttentionVectors = 6;  // vectors of sums in registers
@@ -20,7 +20,7 @@ struct I32x16 {
   __m256i lo, hi;
 };
 
-// ---- Float ---------------------------------------------------------------------------------------------------------
+// ---- Float ----
 
 INFERD_SIMD F32x16 set1(float x) { return {_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 INFERD_SIMD F32x16 zero() { return {_mm256_setzero_ps(), _mm256_setzero_ps()}; }
@@ -91,7 +91,7 @@ INFERD_SIMD F32x16 scale_by_power_of_two(F32x16 e, F32x16 shifted) {
   return {_mm256_mul_ps(e.lo, power_of_two(shifted.lo)), _mm256_mul_ps(e.hi, power_of_two(shifted.hi))};
 }
 
-// ---- Half, bfloat16, int8 to float and back --------------------------------------------------------------------------
+// ---- Half, bfloat16, int8 to float and back ----
 
 INFERD_SIMD __m128i load_128(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
 INFERD_SIMD __m256i load_256(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
@@ -133,7 +133,7 @@ INFERD_SIMD void load_bf16_pairs(F32x16& even, F32x16& odd, const void* p) {
   odd = {_mm256_castsi256_ps(_mm256_and_si256(first, high)), _mm256_castsi256_ps(_mm256_and_si256(second, high))};
 }
 
-// ---- 32-bit integers -------------------------------------------------------------------------------------------------
+// ---- 32-bit integers ----
 
 INFERD_SIMD I32x16 izero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
 INFERD_SIMD I32x16 iset1(int32_t x) { return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)}; }
@@ -169,7 +169,7 @@ INFERD_SIMD int32_t store_i8(int8_t* q, F32x16 a) {
   return _mm_cvtsi128_si32(sum);
 }
 
-// ---- Dot products of weights and 8-bit activations -------------------------------------------------------------------
+// ---- Dot products of weights and 8-bit activations ----
 
 struct U8x64 {
   __m256i lo, hi;  // rows 0-7, rows 8-15
@@ -283,7 +283,7 @@ INFERD_SIMD SignedDot signed_more(SignedDot dot, const SignedWeights& w, int32_t
 }
 INFERD_SIMD I32x16 signed_finish(SignedDot dot) { return dot.sum; }
 
-// ---- Transposing -----------------------------------------------------------------------------------------------------
+// ---- Transposing ----
 
 INFERD_SIMD void store_transposed(float* out, const F32x16 (&r)[16]) {
   store_transposed_8(out, r[0].lo, r[1].lo, r[2].lo, r[3].lo, r[4].lo, r[5].lo, r[6].lo, r[7].lo);

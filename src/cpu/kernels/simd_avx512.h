@@ -9,7 +9,7 @@
 // clang-format off: one line an operation
 namespace inferd::cpu::avx512 {
 
-inline constexpr int kPanelColumns = 8;   // of quantised weights: sums and terms of a panel stay in registers
+inline constexpr int kWidths = 4;            // panels of quantised weights: 1 … 2^(kWidths − 1) columns
 inline constexpr int kFloatColumns = 12;  // of float weights
 inline constexpr int kQueryGroup = 12;        // queries of attention side by side
 inline constexpr int kAttentionVectors = 24;  // vectors of sums in registers
@@ -17,7 +17,7 @@ inline constexpr int kAttentionVectors = 24;  // vectors of sums in registers
 using F32x16 = __m512;
 using I32x16 = __m512i;
 
-// ---- Float ---------------------------------------------------------------------------------------------------------
+// ---- Float ----
 
 INFERD_SIMD F32x16 set1(float x) { return _mm512_set1_ps(x); }
 INFERD_SIMD F32x16 zero() { return _mm512_setzero_ps(); }
@@ -64,7 +64,7 @@ INFERD_SIMD F32x16 scale_by_power_of_two(F32x16 e, F32x16 shifted) {
   return _mm512_mul_ps(e, _mm512_castsi512_ps(bits));
 }
 
-// ---- Half, bfloat16, int8 to float and back --------------------------------------------------------------------------
+// ---- Half, bfloat16, int8 to float and back ----
 
 INFERD_SIMD __m128i load_128(const void* p) { return _mm_loadu_si128(static_cast<const __m128i*>(p)); }
 INFERD_SIMD __m256i load_256(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
@@ -93,7 +93,7 @@ INFERD_SIMD void load_bf16_pairs(F32x16& even, F32x16& odd, const void* p) {
   odd = _mm512_castsi512_ps(_mm512_and_si512(pairs, _mm512_set1_epi32(static_cast<int32_t>(0xFFFF0000u))));
 }
 
-// ---- 32-bit integers -------------------------------------------------------------------------------------------------
+// ---- 32-bit integers ----
 
 INFERD_SIMD I32x16 izero() { return _mm512_setzero_si512(); }
 INFERD_SIMD I32x16 iset1(int32_t x) { return _mm512_set1_epi32(x); }
@@ -113,7 +113,7 @@ INFERD_SIMD int32_t store_i8(int8_t* q, F32x16 a) {
   return _mm512_reduce_add_epi32(words);
 }
 
-// ---- Dot products of weights and 8-bit activations -------------------------------------------------------------------
+// ---- Dot products of weights and 8-bit activations ----
 
 using U8x64 = __m512i;
 
@@ -188,7 +188,7 @@ INFERD_SIMD SignedDot signed_more(SignedDot dot, const SignedWeights& w, int32_t
 }
 INFERD_SIMD I32x16 signed_finish(SignedDot dot) { return dot.sum; }
 
-// ---- Transposing -----------------------------------------------------------------------------------------------------
+// ---- Transposing ----
 
 // Eight by eight in 256-bit registers: the same number of shuffles an element as sixteen by sixteen, fewer live values.
 INFERD_SIMD void store_transposed(float* out, const F32x16 (&r)[16]) {

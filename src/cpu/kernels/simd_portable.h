@@ -9,7 +9,7 @@
 // clang-format off: one line an operation
 namespace inferd::cpu::portable {
 
-inline constexpr int kPanelColumns = 2;  // of quantised weights
+inline constexpr int kWidths = 2;            // panels of quantised weights: 1 … 2^(kWidths − 1) columns
 inline constexpr int kFloatColumns = 4;  // of float weights
 inline constexpr int kQueryGroup = 4;        // queries of attention side by side
 inline constexpr int kAttentionVectors = 4;  // vectors of sums in registers
@@ -21,7 +21,7 @@ struct I32x16 {
   int32_t v[16];
 };
 
-// ---- Float ---------------------------------------------------------------------------------------------------------
+// ---- Float ----
 
 #define INFERD_EACH_LANE for (int i = 0; i < 16; ++i)
 
@@ -117,7 +117,7 @@ INFERD_SIMD F32x16 scale_by_power_of_two(F32x16 e, F32x16 shifted) {
   return r;
 }
 
-// ---- Half, bfloat16, int8 to float and back --------------------------------------------------------------------------
+// ---- Half, bfloat16, int8 to float and back ----
 
 INFERD_SIMD F32x16 load_f16(const void* p) {
   uint16_t h[16];
@@ -161,7 +161,7 @@ INFERD_SIMD void load_bf16_pairs(F32x16& even, F32x16& odd, const void* p) {
   }
 }
 
-// ---- 32-bit integers -------------------------------------------------------------------------------------------------
+// ---- 32-bit integers ----
 
 INFERD_SIMD I32x16 izero() {
   I32x16 r;
@@ -218,7 +218,7 @@ INFERD_SIMD int32_t store_i8(int8_t* q, F32x16 a) {
   return sum;
 }
 
-// ---- Dot products of weights and 8-bit activations -------------------------------------------------------------------
+// ---- Dot products of weights and 8-bit activations ----
 // A U8x64 holds four consecutive k of sixteen rows: byte 4·row + j. `x` holds four activations in its bytes.
 
 struct U8x64 {
@@ -331,7 +331,7 @@ INFERD_SIMD SignedDot signed_more(SignedDot dot, const SignedWeights& w, int32_t
 }
 INFERD_SIMD I32x16 signed_finish(SignedDot dot) { return dot.sum; }
 
-// ---- Transposing -----------------------------------------------------------------------------------------------------
+// ---- Transposing ----
 
 // out[j·16 + i] = lane j of row i, for sixteen rows of sixteen.
 INFERD_SIMD void store_transposed(float* out, const F32x16 (&rows)[16]) {
