@@ -21,9 +21,10 @@ struct Limits {
   size_t text_bytes = 0;  // of any one string, the output included
 };
 
-inline constexpr int64_t kMaxRange = 100000;  // items of a range(), as in jinja2's sandbox
-inline constexpr int kMaxDepth =
-    500;  // nested evaluations, macro calls and containers together: 2 MB of stack
+// Items of a range(), as in jinja2's sandbox.
+inline constexpr int64_t kMaxRange = 100000;
+// Nested evaluations, macro calls and containers together; the deepest take 2 MB of stack (4 MB under ASan).
+inline constexpr int kMaxDepth = 500;
 
 class Runtime {
  public:

@@ -83,7 +83,6 @@ class TextBuilder {
   void reserve(size_t bytes) { bytes_.reserve(bytes); }
   size_t size() const { return bytes_.size(); }
   size_t run_count() const { return runs_.size(); }
-  std::string_view view() const { return bytes_; }
 
   Text finish() &&;
   std::vector<TextSpan> finish_spans() &&;
