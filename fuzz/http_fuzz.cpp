@@ -1,5 +1,5 @@
-// What libFuzzer calls with every input, and the test that replays tests/corpus/http: bytes of a connection, read whole and in
-// pieces, which must come to the same. A broken promise of the parser ends the process.
+// What libFuzzer calls with every input, and the test that replays tests/corpus/http: bytes of a connection,
+// read whole and in pieces, which must come to the same. A broken promise of the parser ends the process.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace {
 constexpr HttpLimits kLimits{.header_bytes = 2048, .line_bytes = 1024, .header_count = 20, .body_bytes = 512};
 
 struct Outcome {
-  std::string seen;      // requests, one after another
-  std::string error;     // its code
+  std::string seen;   // requests, one after another
+  std::string error;  // its code
   bool operator==(const Outcome&) const = default;
 };
 
@@ -29,7 +29,8 @@ Outcome read_all(std::string_view bytes, size_t piece) {
     Result<size_t> taken = parser.feed(input);
     if (!taken.ok()) {
       const int status = error_row(taken.error().code).http_status;
-      INFERD_CHECK(status >= 400 && status <= 501 && taken.error().message().size() < 500, taken.error().terminal_text());
+      INFERD_CHECK(status >= 400 && status <= 501 && taken.error().message().size() < 500,
+                   taken.error().terminal_text());
       outcome.error = error_row(taken.error().code).id;
       return outcome;
     }
@@ -39,7 +40,8 @@ Outcome read_all(std::string_view bytes, size_t piece) {
     INFERD_CHECK(static_cast<int64_t>(request.body.size()) <= kLimits.body_bytes);
     INFERD_CHECK(static_cast<int>(request.headers.size()) <= kLimits.header_count);
     if (parser.state() == HttpParser::State::done) {
-      outcome.seen += cat(request.method, " ", request.path, " ", request.headers.size(), " ", request.body, "\n");
+      outcome.seen +=
+          cat(request.method, " ", request.path, " ", request.headers.size(), " ", request.body, "\n");
       if (!parser.keep_alive()) return outcome;
       parser = HttpParser(kLimits);
       continue;

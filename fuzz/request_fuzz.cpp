@@ -1,5 +1,5 @@
-// What libFuzzer calls with every input, and the test that replays tests/corpus/request: the first byte picks a route, the
-// rest is the body of a request. A broken promise of the conversion ends the process.
+// What libFuzzer calls with every input, and the test that replays tests/corpus/request: the first byte picks
+// a route, the rest is the body of a request. A broken promise of the conversion ends the process.
 
 #include <cstddef>
 #include <cstdint>
@@ -43,8 +43,10 @@ ModelView make_model() {
   model.aliases = {"alias"};
   model.tokenizer = std::make_shared<const Tokenizer>(Tokenizer::create(data).value());
   model.chat_template = std::make_shared<const ChatTemplate>(
-      ChatTemplate::parse("{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}"
-                          "{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor %}<|im_end|>\n{% endfor %}"
+      ChatTemplate::parse("{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages "
+                          "%}<|im_start|>{{ m.role }}\n{{ m.content }}"
+                          "{% for c in m.tool_calls or [] %}{{ c.function.arguments | tojson }}{% endfor "
+                          "%}<|im_end|>\n{% endfor %}"
                           "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}")
           .value());
   model.limits = {.max_seqs = 4, .ctx = 512, .prefill_chunk = 64, .pool = {.pages = 24, .page_tokens = 16}};
@@ -70,8 +72,11 @@ void check_generation(const ModelView& model, const Result<Generation>& result) 
   for (const Request& request : generation.requests) {
     INFERD_CHECK(!request.prompt.empty() && request.max_tokens >= 1 && request.choices == generation.n);
     INFERD_CHECK(model.tokenizer->check_ids(request.prompt).ok());
-    INFERD_CHECK(Scheduler::check_fits(model.limits, static_cast<int64_t>(request.prompt.size()), request.max_tokens).ok());
-    INFERD_CHECK(request.stop_checks.empty() || request.stop_checks.size() == static_cast<size_t>(request.choices));
+    INFERD_CHECK(
+        Scheduler::check_fits(model.limits, static_cast<int64_t>(request.prompt.size()), request.max_tokens)
+            .ok());
+    INFERD_CHECK(request.stop_checks.empty() ||
+                 request.stop_checks.size() == static_cast<size_t>(request.choices));
     INFERD_CHECK(request.sampling.min_tokens <= request.max_tokens);
   }
 }
@@ -90,11 +95,21 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string_view body(reinterpret_cast<const char*>(data) + 1, size - 1);
   switch (data[0] % 5) {
-    case 0: check_generation(model, chat_generation(model, body)); break;
-    case 1: check_generation(model, completion_generation(model, body)); break;
-    case 2: check_generation(model, native_generation(model, body)); break;
-    case 3: check_reply(tokenize_reply(model, body)); break;
-    default: check_reply(detokenize_reply(model, body)); break;
+    case 0:
+      check_generation(model, chat_generation(model, body));
+      break;
+    case 1:
+      check_generation(model, completion_generation(model, body));
+      break;
+    case 2:
+      check_generation(model, native_generation(model, body));
+      break;
+    case 3:
+      check_reply(tokenize_reply(model, body));
+      break;
+    default:
+      check_reply(detokenize_reply(model, body));
+      break;
   }
   return 0;
 }

@@ -15,7 +15,8 @@ namespace {
 bool equal_in_constant_time(std::string_view given, std::string_view secret) {
   auto differences = static_cast<unsigned>(given.size() != secret.size());
   for (size_t i = 0; i < given.size(); ++i) {
-    differences |= static_cast<unsigned char>(given[i]) ^ static_cast<unsigned>(static_cast<unsigned char>(secret[i % secret.size()]));
+    differences |= static_cast<unsigned char>(given[i]) ^
+                   static_cast<unsigned>(static_cast<unsigned char>(secret[i % secret.size()]));
   }
   return differences == 0;
 }
@@ -40,14 +41,17 @@ std::string host_of_authority(std::string_view authority) {
     port = host.substr(colon);
     host = host.substr(0, colon);
   }
-  if (!port.empty() && (port.front() != ':' || !std::ranges::all_of(port.substr(1), [](char c) { return c >= '0' && c <= '9'; }))) {
+  if (!port.empty() && (port.front() != ':' ||
+                        !std::ranges::all_of(port.substr(1), [](char c) { return c >= '0' && c <= '9'; }))) {
     return {};
   }
   if (host.ends_with('.')) host.remove_suffix(1);
   return to_lower_ascii(host);
 }
 
-bool is_ip_address(std::string_view host) { return parses_as(AF_INET, host) || parses_as(AF_INET6, host); }
+bool is_ip_address(std::string_view host) {
+  return parses_as(AF_INET, host) || parses_as(AF_INET6, host);
+}
 
 bool is_loopback_name(std::string_view host) {
   if (host == "localhost" || host.ends_with(".localhost") || host == "::1") return true;
@@ -72,11 +76,14 @@ Status Access::check_origin(const HttpRequest& request) const {
   const auto refuse = [](std::string_view what, std::string_view got) {
     return Error{.code = Code::req_origin, .detail = cat(what, " is ", printable(got))};
   };
-  if (const std::string* host = request.find("host"); host != nullptr && !allowed(*host)) return refuse("Host", *host);
-  if (!request.authority.empty() && !allowed(request.authority)) return refuse("the request target's host", request.authority);
+  if (const std::string* host = request.find("host"); host != nullptr && !allowed(*host))
+    return refuse("Host", *host);
+  if (!request.authority.empty() && !allowed(request.authority))
+    return refuse("the request target's host", request.authority);
   if (const std::string* origin = request.find("origin")) {
     const size_t scheme = origin->find("://");
-    if (scheme == std::string::npos || !allowed(std::string_view(*origin).substr(scheme + 3))) return refuse("Origin", *origin);
+    if (scheme == std::string::npos || !allowed(std::string_view(*origin).substr(scheme + 3)))
+      return refuse("Origin", *origin);
   }
   return {};
 }

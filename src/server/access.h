@@ -1,5 +1,6 @@
-// Who may call: the API key, and the names by which a browser may have found this server. A page that lures a browser here
-// under another name (DNS rebinding) or from another site is refused by the Host and Origin it must send.
+// Who may call: the API key, and the names by which a browser may have found this server. A page that lures a
+// browser here under another name (DNS rebinding) or from another site is refused by the Host and Origin it
+// must send.
 #pragma once
 
 #include <optional>
@@ -16,9 +17,9 @@ class Access {
   Access(std::string host, bool beyond_loopback, std::optional<std::string> api_key);
 
   // E-REQ-012: a Host, an Origin or an absolute request target that is not this server's.
-  //   On loopback: localhost, names under .localhost, loopback addresses. Beyond it without a key: also `host`, this
-  //   machine's name, and every address that is written in digits, since rebinding needs a name. Beyond it with a key:
-  //   anything, because a page that does not know the key gets nothing.
+  //   On loopback: localhost, names under .localhost, loopback addresses. Beyond it without a key: also
+  //   `host`, this machine's name, and every address that is written in digits, since rebinding needs a name.
+  //   Beyond it with a key: anything, because a page that does not know the key gets nothing.
   Status check_origin(const HttpRequest& request) const;
 
   // E-REQ-011 unless the request carries the key, compared in constant time, or no key is set.

@@ -41,7 +41,8 @@ std::string AnswerText::finish() {
   return certain;
 }
 
-std::unique_ptr<StopCheck> make_stop_check(const Tokenizer& tokenizer, const StopMatcher& stops, int64_t min_tokens) {
+std::unique_ptr<StopCheck> make_stop_check(const Tokenizer& tokenizer, const StopMatcher& stops,
+                                           int64_t min_tokens) {
   return std::make_unique<TextStopCheck>(AnswerText(tokenizer, stops, min_tokens));
 }
 

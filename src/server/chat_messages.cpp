@@ -12,7 +12,8 @@ namespace {
 constexpr std::string_view kRoles = "system, developer, user, assistant or tool";
 constexpr std::string_view kContentAllowed = "a string or a list of text parts";
 
-const std::array<std::string, 6> kMessageMembers = {"role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content"};
+const std::array<std::string, 6> kMessageMembers = {"role",       "content",      "name",
+                                                    "tool_calls", "tool_call_id", "reasoning_content"};
 const std::array<std::string, 3> kCallMembers = {"id", "type", "function"};
 const std::array<std::string, 2> kCalledMembers = {"name", "arguments"};
 const std::array<std::string, 2> kPartMembers = {"type", "text"};
@@ -21,12 +22,14 @@ const std::array<std::string, 2> kPartMembers = {"type", "text"};
 Status check_members(std::string_view path, const Json& value, std::span<const std::string> known) {
   if (!value.is_object()) return type_error(path, value, "an object");
   for (const auto& [name, member] : value.as_object()) {
-    if (!member.is_null() && std::ranges::find(known, name) == known.end()) return unknown_member_error(path, name, known);
+    if (!member.is_null() && std::ranges::find(known, name) == known.end())
+      return unknown_member_error(path, name, known);
   }
   return {};
 }
 
-Result<const std::string*> required_string(std::string_view path, const Json& object, std::string_view member) {
+Result<const std::string*> required_string(std::string_view path, const Json& object,
+                                           std::string_view member) {
   const Json* value = object.find(member);
   const std::string full = cat(path, ".", member);
   if (value == nullptr || value->is_null()) return missing_error(full, "a string");
@@ -44,7 +47,8 @@ Result<Json> read_content(std::string_view path, Json content) {
     if (!parts[i].is_object()) return type_error(part, parts[i], "an object");
     INFERD_TRY(const std::string* type, required_string(part, parts[i], "type"));
     if (*type != "text") {
-      return value_error(cat(part, ".type"), printable(*type, 40), "\"text\": this model reads no other kind of part");
+      return value_error(cat(part, ".type"), printable(*type, 40),
+                         "\"text\": this model reads no other kind of part");
     }
     INFERD_TRY_STATUS(check_members(part, parts[i], kPartMembers));
     INFERD_TRY(const std::string* piece, required_string(part, parts[i], "text"));
@@ -56,7 +60,8 @@ Result<Json> read_content(std::string_view path, Json content) {
 
 Result<Json> read_tool_calls(std::string_view path, const Json& calls) {
   if (!calls.is_array()) return type_error(path, calls, "a list of tool calls");
-  if (calls.as_array().size() > kMaxTools) return value_error(path, describe(calls), cat("at most ", kMaxTools, " calls"));
+  if (calls.as_array().size() > kMaxTools)
+    return value_error(path, describe(calls), cat("at most ", kMaxTools, " calls"));
   Json::Array out;
   for (size_t i = 0; i < calls.as_array().size(); ++i) {
     const Json& call = calls.as_array()[i];
@@ -72,17 +77,20 @@ Result<Json> read_tool_calls(std::string_view path, const Json& calls) {
       if (given->is_string()) {
         Result<Json> parsed = parse_json(given->as_string());
         if (!parsed.ok()) {
-          return value_error(cat(at, ".function.arguments"), cat("no JSON (", parsed.error().detail, ")"), "a JSON object in a string");
+          return value_error(cat(at, ".function.arguments"), cat("no JSON (", parsed.error().detail, ")"),
+                             "a JSON object in a string");
         }
         arguments = std::move(parsed).value();
       }
-      if (!arguments.is_object()) return type_error(cat(at, ".function.arguments"), arguments, "a JSON object in a string");
+      if (!arguments.is_object())
+        return type_error(cat(at, ".function.arguments"), arguments, "a JSON object in a string");
     }
     Json::Object read;
     for (const auto& [member, value] : call.as_object()) {
       if (member != "function" && !value.is_null()) read.emplace_back(member, value);
     }
-    read.emplace_back("function", Json(Json::Object{{"name", Json(*name)}, {"arguments", std::move(arguments)}}));
+    read.emplace_back("function",
+                      Json(Json::Object{{"name", Json(*name)}, {"arguments", std::move(arguments)}}));
     out.emplace_back(std::move(read));
   }
   return Json(std::move(out));
@@ -91,8 +99,10 @@ Result<Json> read_tool_calls(std::string_view path, const Json& calls) {
 Result<Json> read_message(std::string_view path, Json& message) {
   INFERD_TRY_STATUS(check_members(path, message, kMessageMembers));
   INFERD_TRY(const std::string* role, required_string(path, message, "role"));
-  static constexpr auto kKnown = std::to_array<std::string_view>({"system", "developer", "user", "assistant", "tool"});
-  if (std::ranges::find(kKnown, *role) == kKnown.end()) return value_error(cat(path, ".role"), printable(*role, 40), kRoles);
+  static constexpr auto kKnown =
+      std::to_array<std::string_view>({"system", "developer", "user", "assistant", "tool"});
+  if (std::ranges::find(kKnown, *role) == kKnown.end())
+    return value_error(cat(path, ".role"), printable(*role, 40), kRoles);
   const bool assistant = *role == "assistant";
 
   Json::Object read;
@@ -166,7 +176,8 @@ Result<std::vector<int32_t>> encode_chat(const ModelView& model, RequestFields& 
     if (!fields.tools_off && !fields.tools->as_array().empty()) tools = &*fields.tools;
   }
   const auto render = [&](const Json* with_tools) {
-    return model.chat_template->render(messages, with_tools, nullptr, fields.template_arguments, fields.add_generation_prompt);
+    return model.chat_template->render(messages, with_tools, nullptr, fields.template_arguments,
+                                       fields.add_generation_prompt);
   };
   Result<std::vector<TextSpan>> spans = render(tools);
   if (!spans.ok()) {
@@ -175,7 +186,8 @@ Result<std::vector<int32_t>> encode_chat(const ModelView& model, RequestFields& 
     return error;
   }
   if (tools != nullptr) {
-    // A template that does not read the tools gives the same prompt without them; the model would never hear of them.
+    // A template that does not read the tools gives the same prompt without them; the model would never hear
+    // of them.
     const Result<std::vector<TextSpan>> without = render(nullptr);
     if (without.ok() && *without == *spans) {
       return value_error("tools", describe(*tools), "none: this model's chat template does not read tools");

@@ -1,4 +1,5 @@
-// docs/api.md and docs/metrics.md say what the tables in the code say. To write the tables anew: INFERD_WRITE_DOCS=1.
+// docs/api.md and docs/metrics.md say what the tables in the code say. To write the tables anew:
+// INFERD_WRITE_DOCS=1.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -64,22 +65,44 @@ TEST(MetricsPage, has_every_metric_with_its_definition) {
 TEST(MetricsPage, the_ancestors_sixteen_fields_and_ours_are_there) {
   const test::TinyServer server;
   const Json json = test::get(server.port(), "/metrics.json").json();
-  for (const std::string_view name :
-       {"waiting_sequences", "active_sequences", "completed_sequences", "failed_sequences", "admitted_sequences", "evicted_sequences",
-        "iterations", "total_generated_tokens", "used_blocks", "free_blocks", "max_blocks_used", "tokens_per_second", "last_ttft_s",
-        "peak_vram_mb", "uptime_s", "model", "requests_running", "requests_waiting", "kv_blocks_total", "kv_blocks_active",
-        "kv_blocks_cached", "kv_blocks_free", "preemptions_total", "prompt_tokens_total", "prefix_hit_tokens_total",
-        "generation_tokens_total", "step_sequences_max"}) {
+  for (const std::string_view name : {"waiting_sequences",
+                                      "active_sequences",
+                                      "completed_sequences",
+                                      "failed_sequences",
+                                      "admitted_sequences",
+                                      "evicted_sequences",
+                                      "iterations",
+                                      "total_generated_tokens",
+                                      "used_blocks",
+                                      "free_blocks",
+                                      "max_blocks_used",
+                                      "tokens_per_second",
+                                      "last_ttft_s",
+                                      "peak_vram_mb",
+                                      "uptime_s",
+                                      "model",
+                                      "requests_running",
+                                      "requests_waiting",
+                                      "kv_blocks_total",
+                                      "kv_blocks_active",
+                                      "kv_blocks_cached",
+                                      "kv_blocks_free",
+                                      "preemptions_total",
+                                      "prompt_tokens_total",
+                                      "prefix_hit_tokens_total",
+                                      "generation_tokens_total",
+                                      "step_sequences_max"}) {
     EXPECT_NE(json.find(name), nullptr) << name;
   }
   EXPECT_TRUE(json.find("last_ttft_s")->is_null());
 }
 
-// The text format 0.0.4: every sample belongs to the family above it, families come once, buckets are cumulative and end at
-// +Inf with the count.
+// The text format 0.0.4: every sample belongs to the family above it, families come once, buckets are
+// cumulative and end at +Inf with the count.
 TEST(MetricsPage, the_text_is_well_formed) {
   const test::TinyServer server;
-  for (int i = 0; i < 3; ++i) test::post(server.port(), "/v1/completions", R"({"prompt":"a","max_tokens":9})");
+  for (int i = 0; i < 3; ++i)
+    test::post(server.port(), "/v1/completions", R"({"prompt":"a","max_tokens":9})");
   const std::string page = test::get(server.port(), "/metrics").body;
   ASSERT_TRUE(page.ends_with('\n'));
   std::string family, type, series;
@@ -138,7 +161,8 @@ TEST(MetricsPage, promtool_has_nothing_to_say) {
   const std::string page = testing::TempDir() + "metrics_page.txt";
   std::ofstream(page) << test::get(server.port(), "/metrics").body;
   const std::string words = page + ".out";
-  EXPECT_EQ(std::system(cat("'", promtool, "' check metrics < '", page, "' > '", words, "' 2>&1").c_str()), 0) << test::read_file(words);
+  EXPECT_EQ(std::system(cat("'", promtool, "' check metrics < '", page, "' > '", words, "' 2>&1").c_str()), 0)
+      << test::read_file(words);
   EXPECT_EQ(test::read_file(words), "");
 }
 

@@ -1,5 +1,5 @@
-// A request to generate, checked and ready for the engine, and what came out of it. Between them stands a StreamSession;
-// how it all looks on the wire is an AnswerFormat's.
+// A request to generate, checked and ready for the engine, and what came out of it. Between them stands a
+// StreamSession; how it all looks on the wire is an AnswerFormat's.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@ namespace inferd {
 
 // Answers are numbered prompt · n + choice.
 struct Generation {
-  std::vector<Request> requests;                  // one a prompt; none when max_tokens is 0
-  std::vector<std::vector<int32_t>> prompt_ids;   // by prompt, when they are to be returned
-  std::vector<int64_t> prompt_tokens;             // by prompt
+  std::vector<Request> requests;                 // one a prompt; none when max_tokens is 0
+  std::vector<std::vector<int32_t>> prompt_ids;  // by prompt, when they are to be returned
+  std::vector<int64_t> prompt_tokens;            // by prompt
   int32_t n = 1;
-  SamplingParams sampling;                        // as used, with the seed
-  int64_t max_tokens = 0;                         // of the first prompt's answers, as used
+  SamplingParams sampling;  // as used, with the seed
+  int64_t max_tokens = 0;   // of the first prompt's answers, as used
   std::vector<std::string> stops;
-  StopMatcher matcher;                            // of `stops`
+  StopMatcher matcher;  // of `stops`
   bool stream = false;
   bool include_usage = false;
   bool logprobs = false;
@@ -36,7 +36,7 @@ struct TokenInfo {
   int32_t id = -1;
   float logprob = 0;
   std::vector<TopLogprob> top;
-  int64_t offset = 0;   // characters of the answer before it
+  int64_t offset = 0;  // characters of the answer before it
 };
 
 // What one token added.
@@ -44,21 +44,22 @@ struct AnswerDelta {
   size_t answer = 0;
   bool first = false;
   std::string text;
-  std::vector<TokenInfo> tokens;   // when log-probabilities or ids are wanted
+  std::vector<TokenInfo> tokens;  // when log-probabilities or ids are wanted
 };
 
 struct AnswerEnd {
   size_t answer = 0;
-  bool first = false;                     // no delta came before
+  bool first = false;  // no delta came before
   FinishReason reason = FinishReason::length;
-  std::optional<std::string> stop_text;   // the stop string, or
-  std::optional<int32_t> stop_id;         // the stop token, that ended it
+  std::optional<std::string> stop_text;  // the stop string, or
+  std::optional<int32_t> stop_id;        // the stop token, that ended it
 
   // "stop" or "length"
   std::string_view reason_text() const { return reason == FinishReason::length ? "length" : "stop"; }
 };
 
-// A whole answer; its tokens are all that were drawn, also a stop token and those whose text a stop string cut off.
+// A whole answer; its tokens are all that were drawn, also a stop token and those whose text a stop string
+// cut off.
 struct Answer {
   std::string text;
   std::vector<TokenInfo> tokens;
@@ -71,9 +72,9 @@ struct Totals {
   int64_t output_tokens = 0;
   int64_t answers = 0;
   int64_t preemptions = 0;
-  double queue_ms = 0;     // arrival to the first prompt's first step
-  double prompt_ms = 0;    // from there to the first token
-  double output_ms = 0;    // first token to the last
+  double queue_ms = 0;   // arrival to the first prompt's first step
+  double prompt_ms = 0;  // from there to the first token
+  double output_ms = 0;  // first token to the last
 };
 
 // How answers are written. Const, one thread.

@@ -23,7 +23,9 @@ HttpReply models_reply(const ServerState& state) {
 
 Result<HttpReply> model_reply(const ServerState& state, std::string_view name) {
   if (state.view.has_name(name)) return json_reply(model_object(state, std::string(name)));
-  return Error{.code = Code::req_model, .detail = cat(printable(name), "; GET /v1/models lists them"), .param = "model"};
+  return Error{.code = Code::req_model,
+               .detail = cat(printable(name), "; GET /v1/models lists them"),
+               .param = "model"};
 }
 
 HttpReply healthz_reply(const ServerState& state) {
@@ -34,18 +36,22 @@ HttpReply healthz_reply(const ServerState& state) {
                                       {"device", Json(state.engine().runner().device().name())}}));
 }
 
-HttpReply live_reply() { return json_reply(Json(Json::Object{{"status", Json("ok")}})); }
+HttpReply live_reply() {
+  return json_reply(Json(Json::Object{{"status", Json("ok")}}));
+}
 
 HttpReply ready_reply(const ServerState& state) {
   std::string_view reason;
   if (state.engine_failed()) {
     reason = "failed";
-  } else if (state.draining.load(std::memory_order_acquire) || state.engine().state() == Engine::State::draining) {
+  } else if (state.draining.load(std::memory_order_acquire) ||
+             state.engine().state() == Engine::State::draining) {
     reason = "draining";
   } else if (state.engine_stalled()) {
     reason = "stalled";
   }
-  HttpReply reply = json_reply(Json(Json::Object{{"status", Json(reason.empty() ? std::string_view("ready") : reason)}}));
+  HttpReply reply =
+      json_reply(Json(Json::Object{{"status", Json(reason.empty() ? std::string_view("ready") : reason)}}));
   if (!reason.empty()) {
     reply.status = 503;
     reply.headers.push_back({"Retry-After", "1"});

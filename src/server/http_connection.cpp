@@ -1,6 +1,6 @@
-// Two coroutines a connection, both on the shard's one thread: read_loop() takes bytes as they come, also while an answer is
-// under way, so that it sees the client hang up; serve() parses, waits and writes. They meet in plain members: one sets, wakes
-// the other, and each looks again after every wait.
+// Two coroutines a connection, both on the shard's one thread: read_loop() takes bytes as they come, also
+// while an answer is under way, so that it sees the client hang up; serve() parses, waits and writes. They
+// meet in plain members: one sets, wakes the other, and each looks again after every wait.
 //
 // A half-closed connection counts as gone: who has shut down sending cannot be told from who has left.
 #include "server/http_connection.h"
@@ -34,12 +34,15 @@ using Time = std::chrono::steady_clock::time_point;
 
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
-// Bytes of later requests that are kept while an answer is under way; more wait in the kernel. Above a header's limit, so
-// that the parser can always see one whole.
+// Bytes that are kept before the parser takes them; more wait in the kernel. Above a header's limit, so that
+// the parser can always see one whole.
 constexpr size_t kInputLimit = size_t{160} << 10;
+// The same of later requests, while an answer is under way.
+constexpr size_t kPipelineLimit = size_t{16} << 10;
 // Longer bodies are parsed on the text worker.
 constexpr size_t kInlineBody = size_t{64} << 10;
-// A client that still sends after it was refused is listened to while it sends, so that it comes to read the refusal.
+// A client that still sends after it was refused is listened to while it sends, so that it comes to read the
+// refusal.
 constexpr milliseconds kLingerQuiet{2000};
 constexpr size_t kLingerBytes = size_t{64} << 20;
 constexpr milliseconds kForever{std::chrono::hours(24)};
@@ -47,7 +50,9 @@ constexpr size_t kMaxRequestId = 128;
 // A request that is on its way when the server begins to drain gets so long to arrive and be told.
 constexpr milliseconds kLastArrival{1000};
 
-Time now() { return std::chrono::steady_clock::now(); }
+Time now() {
+  return std::chrono::steady_clock::now();
+}
 
 bool is_valid_request_id(std::string_view id) {
   if (id.empty() || id.size() > kMaxRequestId) return false;
@@ -62,10 +67,12 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   HttpConnection(asio::io_context& io, int descriptor, Shard& shard)
       : io_(io), socket_(io), wake_(io), room_(io), shard_(shard), options_(shard.state().options) {
     error_code error;
-    socket_.assign(asio::ip::tcp::v4(), descriptor, error);  // v6 sockets too: the protocol is not looked at again
+    socket_.assign(asio::ip::tcp::v4(), descriptor,
+                   error);  // v6 sockets too: the protocol is not looked at again
     socket_.non_blocking(true, error);
     socket_.set_option(asio::ip::tcp::no_delay(true), error);
-    socket_.set_option(asio::socket_base::send_buffer_size(static_cast<int>(options_.stream_buffer_bytes)), error);
+    socket_.set_option(asio::socket_base::send_buffer_size(static_cast<int>(options_.stream_buffer_bytes)),
+                       error);
   }
 
   void start() {
@@ -112,7 +119,8 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   awaitable<bool> read_header(HttpParser& parser, Time deadline);
   awaitable<bool> read_body(HttpParser& parser);
   awaitable<bool> answer(HttpParser& parser, size_t route);
-  awaitable<bool> handle_elsewhere(std::shared_ptr<HttpRequest> request, size_t route, std::optional<Handled>& handled);
+  awaitable<bool> handle_elsewhere(std::shared_ptr<HttpRequest> request, size_t route,
+                                   std::optional<Handled>& handled);
   awaitable<bool> run_session(const HttpRequest& request, size_t route);
   awaitable<bool> stream(const HttpRequest& request, size_t route);
   awaitable<bool> collect(const HttpRequest& request, size_t route);
@@ -138,30 +146,30 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
 
   asio::io_context& io_;
   asio::ip::tcp::socket socket_;
-  asio::steady_timer wake_;   // serve() sleeps on it
-  asio::steady_timer room_;   // read_loop() sleeps on it while the input is full
+  asio::steady_timer wake_;  // serve() sleeps on it
+  asio::steady_timer room_;  // read_loop() sleeps on it while the input is full
   Shard& shard_;
   const ServerOptions& options_;
 
-  std::string input_;         // not parsed yet
-  bool discarding_ = false;   // what comes is thrown away
+  std::string input_;        // not parsed yet
+  bool discarding_ = false;  // what comes is thrown away
   size_t discarded_ = 0;
-  bool peer_gone_ = false;    // end of file, or an error
+  bool peer_gone_ = false;  // end of file, or an error
   bool closed_ = false;
 
   std::string sending_;
   size_t sent_ = 0;
-  bool writing_ = false;      // one write at a time
-  bool broken_ = false;       // a write failed
-  Time progress_{};           // when the last write took something, or began
+  bool writing_ = false;  // one write at a time
+  bool broken_ = false;   // a write failed
+  Time progress_{};       // when the last write took something, or began
 
-  bool busy_ = false;         // with a request, from its first byte to the end of its answer
-  bool answering_ = false;    // of that, with the answer
+  bool busy_ = false;       // with a request, from its first byte to the end of its answer
+  bool answering_ = false;  // of that, with the answer
   bool last_request_ = false;
   Time last_arrival_ = Time::max();  // deadline of what is being read when the server drains
   bool keep_alive_ = true;
   bool http_1_0_ = false;
-  int64_t body_bytes_ = 0;    // held with the shard
+  int64_t body_bytes_ = 0;  // held with the shard
   Time began_{};
   std::optional<Error> ending_;
   std::unique_ptr<StreamSession> session_;
@@ -177,7 +185,7 @@ awaitable<bool> HttpConnection::wait_until(Time deadline) {
 
 awaitable<void> HttpConnection::read_loop(std::shared_ptr<HttpConnection> self) {
   while (!self->closed_) {
-    if (!self->discarding_ && self->input_.size() >= kInputLimit) {
+    if (!self->discarding_ && self->input_.size() >= (self->answering_ ? kPipelineLimit : kInputLimit)) {
       self->room_.expires_after(kForever);
       const auto woken = co_await self->room_.async_wait(kAwait);
       static_cast<void>(woken);
@@ -254,7 +262,7 @@ awaitable<bool> HttpConnection::serve_arrived() {
     if (parser.has_body()) keep_alive_ = false;
     const bool sent = co_await send_reply(parser.request(), *refusal, std::nullopt);
     if (sent && parser.has_body()) co_await linger();
-    co_return sent && keep_alive_;
+    co_return sent&& keep_alive_;
   }
   const bool body_complete = co_await read_body(parser);
   if (!body_complete) co_return false;
@@ -262,7 +270,7 @@ awaitable<bool> HttpConnection::serve_arrived() {
   answering_ = true;
   const bool answered = co_await answer(parser, std::get<size_t>(admitted));
   // Whole requests that came before the client shut down sending are still answered.
-  co_return answered && keep_alive_ && !ending_;
+  co_return answered&& keep_alive_ && !ending_;
 }
 
 // The client's X-Request-Id, or one of ours; a bad one is refused by the caller.
@@ -287,7 +295,8 @@ awaitable<bool> HttpConnection::read_header(HttpParser& parser, Time deadline) {
     const bool woken = co_await wait_until(std::min(deadline, last_arrival_));
     if (!woken && now() >= std::min(deadline, last_arrival_)) {
       shard_.state().metrics.timeouts.add();
-      const Error late{.code = Code::req_timeout, .detail = cat("no whole header after ", options_.header_timeout_ms, " ms")};
+      const Error late{.code = Code::req_timeout,
+                       .detail = cat("no whole header after ", options_.header_timeout_ms, " ms")};
       const bool go_on = co_await refuse(parser, late);
       co_return go_on;
     }
@@ -298,8 +307,8 @@ awaitable<bool> HttpConnection::read_header(HttpParser& parser, Time deadline) {
   const std::string* given = parser.request().find("x-request-id");
   if (given != nullptr && *given != parser.request().request_id) {
     const Error bad{.code = Code::req_http,
-                    .detail = cat("X-Request-Id is ", printable(*given, 40), ", allowed is 1 to ", kMaxRequestId,
-                                  " printable ASCII characters without spaces")};
+                    .detail = cat("X-Request-Id is ", printable(*given, 40), ", allowed is 1 to ",
+                                  kMaxRequestId, " printable ASCII characters without spaces")};
     const bool go_on = co_await refuse(parser, bad);
     co_return go_on;
   }
@@ -325,7 +334,8 @@ awaitable<bool> HttpConnection::read_body(HttpParser& parser) {
     room_.cancel();
     const auto held = static_cast<int64_t>(parser.request().body.size());
     if (!shard_.hold_bytes(held - body_bytes_)) {
-      const Error full{.code = Code::engine_full, .detail = "the bodies of other requests fill the memory that is set aside for them"};
+      const Error full{.code = Code::engine_full,
+                       .detail = "the bodies of other requests fill the memory that is set aside for them"};
       const bool go_on = co_await refuse(parser, full);
       co_return go_on;
     }
@@ -335,7 +345,8 @@ awaitable<bool> HttpConnection::read_body(HttpParser& parser) {
     const bool woken = co_await wait_until(std::min(deadline, last_arrival_));
     if (!woken && now() >= std::min(deadline, last_arrival_)) {
       shard_.state().metrics.timeouts.add();
-      const Error late{.code = Code::req_timeout, .detail = cat("no whole body after ", options_.body_timeout_ms, " ms")};
+      const Error late{.code = Code::req_timeout,
+                       .detail = cat("no whole body after ", options_.body_timeout_ms, " ms")};
       const bool go_on = co_await refuse(parser, late);
       co_return go_on;
     }
@@ -474,7 +485,8 @@ awaitable<bool> HttpConnection::collect(const HttpRequest& request, size_t route
   co_return sent;
 }
 
-// Moves what the session has to the socket, as one chunk; with the last of it the end of the chunks. False: nothing to send.
+// Moves what the session has to the socket, as one chunk; with the last of it the end of the chunks. False:
+// nothing to send.
 bool HttpConnection::next_write(bool chunked) {
   std::string& output = session_->output();
   if (output.empty()) return false;
@@ -496,7 +508,10 @@ awaitable<bool> HttpConnection::stream(const HttpRequest& request, size_t route)
   const bool chunked = !http_1_0_;
   if (!chunked) keep_alive_ = false;
   shard_.router().count(route, 200);
-  sending_ = reply_head({.status = 200, .content_type = kSseType, .chunked = chunked, .keep_alive = keep_alive_,
+  sending_ = reply_head({.status = 200,
+                         .content_type = kSseType,
+                         .chunked = chunked,
+                         .keep_alive = keep_alive_,
                          .request_id = request.request_id},
                         {{"X-Accel-Buffering", "no"}});
   start_write();
@@ -506,7 +521,8 @@ awaitable<bool> HttpConnection::stream(const HttpRequest& request, size_t route)
     if (gone()) co_return false;
     if (ending_) session_->fail(*ending_);
     if (writing_) {
-      if (static_cast<int64_t>(session_->output().size()) > options_.stream_buffer_bytes || now() >= progress_ + stall) {
+      if (static_cast<int64_t>(session_->output().size()) > options_.stream_buffer_bytes ||
+          now() >= progress_ + stall) {
         drop_slow_reader();
         co_return false;
       }
@@ -520,7 +536,8 @@ awaitable<bool> HttpConnection::stream(const HttpRequest& request, size_t route)
     }
     if (session_->finished()) break;
     const bool woken = co_await wait_until(progress_ + ping);
-    if (!woken && !session_->finished() && session_->output().empty() && now() >= progress_ + ping) session_->output() = kSsePing;
+    if (!woken && !session_->finished() && session_->output().empty() && now() >= progress_ + ping)
+      session_->output() = kSsePing;
   }
   log_done(request, 200);
   co_return true;
@@ -556,12 +573,15 @@ awaitable<bool> HttpConnection::written() {
   co_return !broken_ && !closed_;
 }
 
-awaitable<bool> HttpConnection::send_reply(const HttpRequest& request, const HttpReply& reply, std::optional<size_t> route) {
+awaitable<bool> HttpConnection::send_reply(const HttpRequest& request, const HttpReply& reply,
+                                           std::optional<size_t> route) {
   if (closed_) co_return false;
   shard_.router().count(route, reply.status);
   if (last_request_) keep_alive_ = false;
-  sending_ = reply_head({.status = reply.status, .content_type = reply.content_type,
-                         .content_length = static_cast<int64_t>(reply.body.size()), .keep_alive = keep_alive_,
+  sending_ = reply_head({.status = reply.status,
+                         .content_type = reply.content_type,
+                         .content_length = static_cast<int64_t>(reply.body.size()),
+                         .keep_alive = keep_alive_,
                          .request_id = request.request_id},
                         reply.headers);
   if (request.method != "HEAD") sending_ += reply.body;
@@ -574,8 +594,8 @@ awaitable<bool> HttpConnection::send_reply(const HttpRequest& request, const Htt
 void HttpConnection::log_done(const HttpRequest& request, int status) {
   if (options_.log == nullptr || !options_.log->wants(LogLevel::debug)) return;
   const double seconds = std::chrono::duration<double>(now() - began_).count();
-  options_.log->debug("server", request.request_id, " ", printable(request.method), " ", printable(request.path), " ", status,
-                      " ", human_seconds(seconds));
+  options_.log->debug("server", request.request_id, " ", printable(request.method), " ",
+                      printable(request.path), " ", status, " ", human_seconds(seconds));
 }
 
 void HttpConnection::on_exception(const std::exception_ptr& failure) {

@@ -1,4 +1,5 @@
-// One client's connection: reads requests, has them answered, writes the answers. Everything runs on its shard's thread.
+// One client's connection: reads requests, has them answered, writes the answers. Everything runs on its
+// shard's thread.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ class Connection {
  public:
   virtual ~Connection() = default;
 
-  // An event of the request that this connection submitted as number `request`; after the events of one step, wake().
+  // An event of the request that this connection submitted as number `request`; after the events of one step,
+  // wake().
   virtual void on_event(size_t request, Event event) = 0;
   virtual void wake() = 0;
 

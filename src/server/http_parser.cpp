@@ -11,7 +11,9 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using boost::system::error_code;
 
-Error malformed(std::string detail) { return {.code = Code::req_http, .detail = std::move(detail)}; }
+Error malformed(std::string detail) {
+  return {.code = Code::req_http, .detail = std::move(detail)};
+}
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -57,7 +59,8 @@ class HttpParser::Impl final : public http::basic_parser<true> {
     started_ = true;
     if (phase_ == State::header || stop_after_header_) {
       header_bytes_ += taken;
-      if (header_bytes_ > limits_.header_bytes) return too_large(cat("more than ", limits_.header_bytes, " bytes"));
+      if (header_bytes_ > limits_.header_bytes)
+        return too_large(cat("more than ", limits_.header_bytes, " bytes"));
     }
     if (refusal_) return *refusal_;
     if (code == http::error::need_more) {
@@ -67,7 +70,8 @@ class HttpParser::Impl final : public http::basic_parser<true> {
       }
       return taken;
     }
-    if (code == http::error::header_limit) return too_large(cat("more than ", limits_.header_bytes, " bytes"));
+    if (code == http::error::header_limit)
+      return too_large(cat("more than ", limits_.header_bytes, " bytes"));
     if (code) return malformed(code.message());
     if (phase_ == State::header && is_header_done()) {
       if (Status checked = check_header(); !checked.ok()) return checked.error();
@@ -91,24 +95,29 @@ class HttpParser::Impl final : public http::basic_parser<true> {
     request_.target = std::string(target);
     version_ = version;
     if (target.size() > limits_.line_bytes) {
-      refuse(too_large(cat("a request target of ", target.size(), " bytes, allowed is ", limits_.line_bytes)), code);
+      refuse(too_large(cat("a request target of ", target.size(), " bytes, allowed is ", limits_.line_bytes)),
+             code);
     }
   }
 
-  void on_field_impl(http::field, beast::string_view name, beast::string_view value, error_code& code) override {
+  void on_field_impl(http::field, beast::string_view name, beast::string_view value,
+                     error_code& code) override {
     if (phase_ != State::header) return;  // trailers mean nothing here
     if (static_cast<int>(request_.headers.size()) >= limits_.header_count) {
       return refuse(too_large(cat("more than ", limits_.header_count, " header fields")), code);
     }
     if (name.size() + value.size() > limits_.line_bytes) {
-      return refuse(too_large(cat("a header field of ", name.size() + value.size(), " bytes, allowed is ", limits_.line_bytes)),
+      return refuse(too_large(cat("a header field of ", name.size() + value.size(), " bytes, allowed is ",
+                                  limits_.line_bytes)),
                     code);
     }
-    request_.headers.push_back({to_lower_ascii(std::string_view(name.data(), name.size())), std::string(value)});
+    request_.headers.push_back(
+        {to_lower_ascii(std::string_view(name.data(), name.size())), std::string(value)});
   }
 
   void on_body_impl_part(beast::string_view part, error_code& code) {
-    if (static_cast<int64_t>(request_.body.size() + part.size()) > limits_.body_bytes) return refuse_body(code);
+    if (static_cast<int64_t>(request_.body.size() + part.size()) > limits_.body_bytes)
+      return refuse_body(code);
     request_.body.append(part.data(), part.size());
   }
   size_t on_body_impl(beast::string_view part, error_code& code) override {
@@ -132,10 +141,16 @@ class HttpParser::Impl final : public http::basic_parser<true> {
     code = http::error::bad_value;
   }
 
-  void refuse_body(error_code& code) { refuse(body_error(cat("more than ", limits_.body_bytes, " bytes")), code); }
+  void refuse_body(error_code& code) {
+    refuse(body_error(cat("more than ", limits_.body_bytes, " bytes")), code);
+  }
 
-  static Error body_error(std::string detail) { return {.code = Code::req_too_large, .detail = std::move(detail)}; }
-  static Error too_large(std::string detail) { return {.code = Code::req_headers, .detail = std::move(detail)}; }
+  static Error body_error(std::string detail) {
+    return {.code = Code::req_too_large, .detail = std::move(detail)};
+  }
+  static Error too_large(std::string detail) {
+    return {.code = Code::req_headers, .detail = std::move(detail)};
+  }
 
   // What the grammar allows and this server does not.
   Status check_header() {
@@ -201,13 +216,29 @@ HttpParser::HttpParser(HttpParser&&) noexcept = default;
 HttpParser& HttpParser::operator=(HttpParser&&) noexcept = default;
 HttpParser::~HttpParser() = default;
 
-Result<size_t> HttpParser::feed(std::string_view input) { return impl_->feed(input); }
-HttpParser::State HttpParser::state() const { return impl_->phase(); }
-bool HttpParser::started() const { return impl_->started(); }
-HttpRequest& HttpParser::request() { return impl_->request(); }
-bool HttpParser::http_1_0() const { return impl_->http_1_0(); }
-bool HttpParser::keep_alive() const { return impl_->keep_alive(); }
-bool HttpParser::expects_continue() const { return impl_->expects_continue(); }
-bool HttpParser::has_body() const { return impl_->has_body(); }
+Result<size_t> HttpParser::feed(std::string_view input) {
+  return impl_->feed(input);
+}
+HttpParser::State HttpParser::state() const {
+  return impl_->phase();
+}
+bool HttpParser::started() const {
+  return impl_->started();
+}
+HttpRequest& HttpParser::request() {
+  return impl_->request();
+}
+bool HttpParser::http_1_0() const {
+  return impl_->http_1_0();
+}
+bool HttpParser::keep_alive() const {
+  return impl_->keep_alive();
+}
+bool HttpParser::expects_continue() const {
+  return impl_->expects_continue();
+}
+bool HttpParser::has_body() const {
+  return impl_->has_body();
+}
 
 }  // namespace inferd

@@ -1,5 +1,5 @@
-// HTTP/1.x requests out of bytes as they come, for one connection (RFC 9112). Beast's parser reads the grammar; the limits
-// and what is refused beyond the grammar are ours. Used by one thread.
+// HTTP/1.x requests out of bytes as they come, for one connection (RFC 9112). Beast's parser reads the
+// grammar; the limits and what is refused beyond the grammar are ours. Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -30,18 +30,19 @@ class HttpParser {
   HttpParser& operator=(HttpParser&&) noexcept;
   ~HttpParser();
 
-  // Reads from the front of `input`, which must begin with the bytes that earlier calls did not take, and says how many it
-  // took. Stops once when the header is complete, so that a request can be refused before its body is read; what follows a
-  // complete request is left alone. Errors: E-REQ-007, -013, -014, -017; the connection is of no use after one.
+  // Reads from the front of `input`, which must begin with the bytes that earlier calls did not take, and
+  // says how many it took. Stops once when the header is complete, so that a request can be refused before
+  // its body is read; what follows a complete request is left alone. Errors: E-REQ-007, -013, -014, -017; the
+  // connection is of no use after one.
   Result<size_t> feed(std::string_view input);
 
   State state() const;
-  bool started() const;            // at least one byte was taken
+  bool started() const;  // at least one byte was taken
   HttpRequest& request();
   // From the header on.
   bool http_1_0() const;
   bool keep_alive() const;
-  bool expects_continue() const;   // the client waits for 100 before it sends the body
+  bool expects_continue() const;  // the client waits for 100 before it sends the body
   bool has_body() const;
 
  private:

@@ -1,5 +1,5 @@
-// The HTTP parser alone: pieces of any size, limits that count what is taken and not what is claimed, and the corpus of its
-// fuzzer.
+// The HTTP parser alone: pieces of any size, limits that count what is taken and not what is claimed, and the
+// corpus of its fuzzer.
 #include "server/http_parser.h"
 
 #include <gtest/gtest.h>
@@ -64,9 +64,10 @@ TEST(HttpParser, a_body_may_have_the_most_and_not_one_more) {
     for (const int extra : {0, 1}) {
       HttpParser parser({.body_bytes = 10});
       const std::string body(static_cast<size_t>(10 + extra), 'x');
-      const std::string bytes = chunked ? cat("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nxxxxx\r\n", 5 + extra, "\r\n",
-                                              body.substr(5), "\r\n0\r\n\r\n")
-                                        : cat("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
+      const std::string bytes =
+          chunked ? cat("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nxxxxx\r\n",
+                        5 + extra, "\r\n", body.substr(5), "\r\n0\r\n\r\n")
+                  : cat("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
       const int64_t taken = feed_slowly(parser, bytes);
       EXPECT_EQ(taken, extra == 0 ? static_cast<int64_t>(bytes.size()) : -1 - 413) << bytes;
     }
@@ -75,7 +76,9 @@ TEST(HttpParser, a_body_may_have_the_most_and_not_one_more) {
 
 TEST(HttpParser, trailers_are_not_headers) {
   HttpParser parser({});
-  const std::string bytes = "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nAuthorization: Bearer y\r\n\r\n";
+  const std::string bytes =
+      "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nAuthorization: Bearer "
+      "y\r\n\r\n";
   EXPECT_EQ(feed_slowly(parser, bytes), static_cast<int64_t>(bytes.size()));
   EXPECT_EQ(parser.request().find("authorization"), nullptr);
 }

@@ -1,4 +1,5 @@
-// The HTTP side over raw sockets: what is malformed, too large, too slow, or from the wrong place, and what must still work.
+// The HTTP side over raw sockets: what is malformed, too large, too slow, or from the wrong place, and what
+// must still work.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +36,7 @@ std::string repeated(std::string_view text, size_t times) {
 struct RawCase {
   std::string name;
   std::string bytes;
-  std::vector<int> statuses;   // any of these; 0: closed without an answer
+  std::vector<int> statuses;  // any of these; 0: closed without an answer
 };
 
 std::vector<RawCase> raw_cases() {
@@ -69,7 +70,9 @@ std::vector<RawCase> raw_cases() {
       {"CONNECT", "CONNECT example.com:443 HTTP/1.1\r\n" + host + "\r\n", {400}},
       {"a target without a slash", "GET health/live HTTP/1.1\r\n" + host + "\r\n", {400}},
       {"an absolute target", "GET http://127.0.0.1:9/health/live HTTP/1.1\r\n" + host + "\r\n", {200}},
-      {"an absolute target elsewhere", "GET http://evil.example/health/live HTTP/1.1\r\n" + host + "\r\n", {403}},
+      {"an absolute target elsewhere",
+       "GET http://evil.example/health/live HTTP/1.1\r\n" + host + "\r\n",
+       {403}},
       {"an absolute target without a path", "GET http://127.0.0.1 HTTP/1.1\r\n" + host + "\r\n", {400}},
       {"a bad percent escape", "GET /%zz HTTP/1.1\r\n" + host + "\r\n", {400}},
       {"an escaped NUL", "GET /%00 HTTP/1.1\r\n" + host + "\r\n", {400}},
@@ -119,19 +122,31 @@ std::vector<RawCase> raw_cases() {
       {"two lengths", post_tokenize + "Content-Length: 16\r\nContent-Length: 16\r\n\r\n" + body, {400}},
       {"two other lengths", post_tokenize + "Content-Length: 16\r\nContent-Length: 15\r\n\r\n" + body, {400}},
       {"a list of lengths", post_tokenize + "Content-Length: 16, 15\r\n\r\n" + body, {400}},
-      {"a length and chunks", post_tokenize + "Content-Length: 16\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", {400}},
-      {"chunks and a length", post_tokenize + "Transfer-Encoding: chunked\r\nContent-Length: 16\r\n\r\n0\r\n\r\n", {400}},
-      {"an unknown coding and a length", post_tokenize + "Transfer-Encoding: x\r\nContent-Length: 16\r\n\r\n" + body, {400}},
+      {"a length and chunks",
+       post_tokenize + "Content-Length: 16\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+       {400}},
+      {"chunks and a length",
+       post_tokenize + "Transfer-Encoding: chunked\r\nContent-Length: 16\r\n\r\n0\r\n\r\n",
+       {400}},
+      {"an unknown coding and a length",
+       post_tokenize + "Transfer-Encoding: x\r\nContent-Length: 16\r\n\r\n" + body,
+       {400}},
       {"gzip", post_tokenize + "Transfer-Encoding: gzip\r\n\r\n", {501}},
       {"gzip and chunks", post_tokenize + "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", {501}},
-      {"chunks twice", post_tokenize + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", {400, 501}},
+      {"chunks twice",
+       post_tokenize + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+       {400, 501}},
       {"chunked with a tail", post_tokenize + "Transfer-Encoding: chunked;q=1\r\n\r\n0\r\n\r\n", {501}},
       {"identity", post_tokenize + "Transfer-Encoding: identity\r\n\r\n", {501}},
-      {"chunks in HTTP/1.0", "POST /tokenize HTTP/1.0\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", {400}},
+      {"chunks in HTTP/1.0",
+       "POST /tokenize HTTP/1.0\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+       {400}},
       {"chunks", chunked + "7\r\n{\"conte\r\n9\r\nnt\":\"ab\"}\r\n0\r\n\r\n", {200}},
       {"chunks with extensions", chunked + "10;a=b;c=\"d\"\r\n" + body + "\r\n0;e\r\n\r\n", {200}},
       {"trailers", chunked + "10\r\n" + body + "\r\n0\r\nX-Request-Id: hidden\r\nA: b\r\n\r\n", {200}},
-      {"a length among the trailers", chunked + "10\r\n" + body + "\r\n0\r\nContent-Length: 3\r\n\r\n", {400}},
+      {"a length among the trailers",
+       chunked + "10\r\n" + body + "\r\n0\r\nContent-Length: 3\r\n\r\n",
+       {400}},
       {"a bad chunk size", chunked + "zz\r\n", {400}},
       {"an empty chunk size", chunked + "\r\n\r\n", {400}},
       {"a negative chunk size", chunked + "-1\r\n", {400}},
@@ -139,8 +154,12 @@ std::vector<RawCase> raw_cases() {
       {"a chunk size past the limit", chunked + "FFFFFFFFFFFFFFFF\r\n", {413}},
       {"a chunk without an end", chunked + "2\r\nabcd\r\n0\r\n\r\n", {400}},
       {"an extension of 200 KB", chunked + "1;" + repeated("a", 200000) + "\r\nx\r\n0\r\n\r\n", {400, 431}},
-      {"a trailer of 200 KB", chunked + "1\r\nx\r\n0\r\nA: " + repeated("a", 200000) + "\r\n\r\n", {400, 431}},
-      {"an unknown expectation", post_tokenize + "Expect: miracles\r\nContent-Length: 16\r\n\r\n" + body, {417}},
+      {"a trailer of 200 KB",
+       chunked + "1\r\nx\r\n0\r\nA: " + repeated("a", 200000) + "\r\n\r\n",
+       {400, 431}},
+      {"an unknown expectation",
+       post_tokenize + "Expect: miracles\r\nContent-Length: 16\r\n\r\n" + body,
+       {417}},
       {"a GET with a body", get_live + host + "Content-Length: 3\r\n\r\nabc", {200}},
   };
 }
@@ -163,6 +182,7 @@ TEST(HostileHttp, every_raw_request_gets_its_status_and_the_server_lives) {
       const Json json = response.json();
       EXPECT_EQ(json.find("request_id")->as_string(), response.header("x-request-id")) << each.name;
       EXPECT_FALSE(json.find("error")->find("message")->as_string().empty());
+      EXPECT_EQ(response.body.find(INFERD_SOURCE_DIR), std::string::npos) << each.name;
     }
     EXPECT_LT(response.status, 502) << each.name;
   }
@@ -171,7 +191,8 @@ TEST(HostileHttp, every_raw_request_gets_its_status_and_the_server_lives) {
 
 TEST(HostileHttp, a_request_may_come_in_any_pieces) {
   TinyServer server;
-  const std::string text = test::request_text("POST", "/tokenize", R"({"content":"ab"})") + test::request_text("GET", "/health/live");
+  const std::string text = test::request_text("POST", "/tokenize", R"({"content":"ab"})") +
+                           test::request_text("GET", "/health/live");
   for (size_t cut = 1; cut < text.size(); cut += 7) {
     HttpClient client(server.port());
     client.send(std::string_view(text).substr(0, cut));
@@ -260,7 +281,8 @@ TEST(Bodies, too_large_is_a_413_that_the_client_can_read_while_it_sends) {
   const std::string large(4 << 20, 'x');
   // The length is claimed: refused at the header, and the client still sends all of it before it reads.
   HttpClient claims(server.port());
-  claims.send(cat("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: ", large.size(), "\r\n\r\n"));
+  claims.send(
+      cat("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: ", large.size(), "\r\n\r\n"));
   EXPECT_TRUE(claims.send(large));
   const HttpResponse claimed = claims.read_response();
   EXPECT_EQ(claimed.status, 413);
@@ -278,15 +300,20 @@ TEST(Bodies, too_large_is_a_413_that_the_client_can_read_while_it_sends) {
 TEST(Bodies, all_together_have_a_limit) {
   TinyServer server({.server = {.max_body_bytes = 1 << 20, .max_bodies_bytes = 3 << 19}});
   HttpClient first(server.port()), second(server.port());
-  const std::string head = cat("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: ", 1 << 20, "\r\n\r\n");
+  const std::string head =
+      cat("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nContent-Length: ", 1 << 20, "\r\n\r\n");
   const std::string most(1000000, ' ');
   first.send(head + most);
   second.send(head + most);
-  const HttpResponse refused = second.read_response();
   // Which of the two comes too late is a matter of luck; one does, and its memory is given back.
-  const int status = refused.status != 0 ? refused.status : first.read_response().status;
+  int status = 0;
+  for (int i = 0; i < 200 && status == 0; ++i) {
+    status = second.read_response(50ms).status;
+    if (status == 0) status = first.read_response(50ms).status;
+  }
   EXPECT_EQ(status, 429);
-  const auto answered = post(server.port(), "/tokenize", cat(R"({"content":")", std::string(300000, 'a'), "\"}"));
+  const auto answered =
+      post(server.port(), "/tokenize", cat(R"({"content":")", std::string(300000, 'a'), "\"}"));
   EXPECT_EQ(answered.status, 200);
 }
 
@@ -294,26 +321,31 @@ TEST(Bodies, a_client_that_asks_first_is_told_to_go_on_or_not) {
   TinyServer server({.server = {.max_body_bytes = 1000}});
   const std::string body = R"({"content":"ab"})";
   HttpClient asks(server.port());
-  asks.send(cat("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: ", body.size(), "\r\n\r\n"));
+  asks.send(cat("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: ",
+                body.size(), "\r\n\r\n"));
   EXPECT_EQ(asks.read_response().status, 100);
   asks.send(body);
   EXPECT_EQ(asks.read_response().status, 200);
   HttpClient refused(server.port());
-  refused.send("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2000\r\n\r\n");
+  refused.send(
+      "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2000\r\n\r\n");
   EXPECT_EQ(refused.read_response().status, 413);
   HttpClient lost(server.port());
-  lost.send("POST /nowhere HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 20\r\n\r\n");
+  lost.send(
+      "POST /nowhere HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 20\r\n\r\n");
   EXPECT_EQ(lost.read_response().status, 404);
 }
 
 TEST(Connections, requests_in_one_packet_are_answered_in_order) {
   TinyServer server;
   HttpClient client(server.port());
-  client.send(test::request_text("GET", "/health/live", "", {{"X-Request-Id", "a"}}) +
-              test::request_text("POST", "/v1/completions", R"({"prompt":"a","max_tokens":3,"stream":true})", {{"X-Request-Id", "b"}}) +
-              test::request_text("GET", "/nowhere", "", {{"X-Request-Id", "c"}}) +
-              test::request_text("POST", "/tokenize", R"({"content":"x"})", {{"X-Request-Id", "d"}}) +
-              test::request_text("GET", "/health/live", "", {{"X-Request-Id", "e"}, {"Connection", "close"}}));
+  client.send(
+      test::request_text("GET", "/health/live", "", {{"X-Request-Id", "a"}}) +
+      test::request_text("POST", "/v1/completions", R"({"prompt":"a","max_tokens":3,"stream":true})",
+                         {{"X-Request-Id", "b"}}) +
+      test::request_text("GET", "/nowhere", "", {{"X-Request-Id", "c"}}) +
+      test::request_text("POST", "/tokenize", R"({"content":"x"})", {{"X-Request-Id", "d"}}) +
+      test::request_text("GET", "/health/live", "", {{"X-Request-Id", "e"}, {"Connection", "close"}}));
   client.shut_down_sending();
   const HttpResponse first = client.read_response();
   EXPECT_EQ(first.header("x-request-id"), "a");
@@ -322,9 +354,11 @@ TEST(Connections, requests_in_one_packet_are_answered_in_order) {
   EXPECT_TRUE(client.wait_closed());
 
   HttpClient patient(server.port());
-  patient.send(test::request_text("POST", "/v1/completions", R"({"prompt":"a","max_tokens":3,"stream":true})", {{"X-Request-Id", "b"}}) +
-               test::request_text("GET", "/nowhere", "", {{"X-Request-Id", "c"}}) +
-               test::request_text("GET", "/health/live", "", {{"X-Request-Id", "e"}, {"Connection", "close"}}));
+  patient.send(
+      test::request_text("POST", "/v1/completions", R"({"prompt":"a","max_tokens":3,"stream":true})",
+                         {{"X-Request-Id", "b"}}) +
+      test::request_text("GET", "/nowhere", "", {{"X-Request-Id", "c"}}) +
+      test::request_text("GET", "/health/live", "", {{"X-Request-Id", "e"}, {"Connection", "close"}}));
   const HttpResponse stream = patient.read_response();
   EXPECT_EQ(stream.header("x-request-id"), "b");
   EXPECT_EQ(stream.events().back(), "[DONE]");
@@ -402,7 +436,9 @@ TEST(Keys, every_route_but_health_needs_the_key) {
   for (const RouteInfo& route : routes) {
     std::string path(route.path);
     if (path.ends_with('*')) path.back() = 'x';
-    const auto status = [&](const test::Headers& headers) { return http(server.port(), route.method, path, "", headers).status; };
+    const auto status = [&](const test::Headers& headers) {
+      return http(server.port(), route.method, path, "", headers).status;
+    };
     const bool open = path.starts_with("/health/");
     EXPECT_EQ(route.open, open) << path;
     EXPECT_EQ(status({}) == 401, !open) << path;
@@ -413,7 +449,8 @@ TEST(Keys, every_route_but_health_needs_the_key) {
     EXPECT_EQ(status({{"Authorization", "Bearer "}}) == 401, !open) << path;
     EXPECT_NE(status({{"Authorization", cat("bearer ", key)}}), 401) << path;
     EXPECT_EQ(status({{"Host", "evil.example"}, {"Authorization", cat("Bearer ", key)}}), 403) << path;
-    EXPECT_EQ(status({{"Origin", "http://evil.example"}, {"Authorization", cat("Bearer ", key)}}), 403) << path;
+    EXPECT_EQ(status({{"Origin", "http://evil.example"}, {"Authorization", cat("Bearer ", key)}}), 403)
+        << path;
   }
   const HttpResponse unknown = get(server.port(), "/secret");
   EXPECT_EQ(unknown.status, 401);  // which routes there are is not told
@@ -425,12 +462,14 @@ TEST(Listening, errors_are_named) {
   ServedModel model{.name = "m", .tokenizer = test::tiny_model_view().tokenizer, .engine = &server.engine()};
   EXPECT_EQ(Server::start(model, {.port = server.port()}).error().code, Code::net_port);
   EXPECT_EQ(Server::start(model, {.host = "203.0.113.1", .port = 0}).error().code, Code::net_open);
-  EXPECT_EQ(Server::start(model, {.host = "203.0.113.1", .port = 0, .allow_open = true}).error().code, Code::net_host);
+  EXPECT_EQ(Server::start(model, {.host = "203.0.113.1", .port = 0, .allow_open = true}).error().code,
+            Code::net_host);
   EXPECT_EQ(Server::start(model, {.host = "no such host", .port = 0}).error().code, Code::net_host);
   EXPECT_EQ(Server::start(model, {.host = "0.0.0.0", .port = 0}).error().code, Code::net_open);
   auto open = Server::start(model, {.host = "0.0.0.0", .port = 0, .allow_open = true}).value();
   EXPECT_TRUE(open->base_url().starts_with("http://127.0.0.1:"));
-  EXPECT_EQ(get(open->port(), "/health/live", {{"Host", "192.0.2.7:8000"}}).status, 200);  // digits cannot be rebound
+  EXPECT_EQ(get(open->port(), "/health/live", {{"Host", "192.0.2.7:8000"}}).status,
+            200);  // digits cannot be rebound
   EXPECT_EQ(get(open->port(), "/health/live", {{"Host", "evil.example"}}).status, 403);
   auto keyed = Server::start(model, {.host = "0.0.0.0", .port = 0, .api_key = "0123456789abcdef"}).value();
   EXPECT_EQ(get(keyed->port(), "/health/live", {{"Host", "box.lan"}}).status, 200);  // the key protects

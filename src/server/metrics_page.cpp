@@ -67,7 +67,9 @@ std::string label(std::string_view name, std::string_view value) {
   return out;
 }
 
-int64_t cached_prompt_tokens(const EngineMetrics& m) { return m.prefix_hit_tokens.value(); }
+int64_t cached_prompt_tokens(const EngineMetrics& m) {
+  return m.prefix_hit_tokens.value();
+}
 
 double oldest_wait_seconds(const ServerState& s) {
   const int64_t arrival = s.engine().metrics().queue_oldest_ns.value();
@@ -77,18 +79,18 @@ double oldest_wait_seconds(const ServerState& s) {
 void write_requests(MetricWriter& w, const ServerState& s) {
   const EngineMetrics& m = s.engine().metrics();
   const ServerMetrics& h = s.metrics;
-  const auto count = [&](std::string_view outcome, std::string_view reason, int64_t value) {
+  const auto write = [&](std::string_view outcome, std::string_view reason, int64_t value) {
     w.value(value, cat(label("outcome", outcome), ",", label("reason", reason)));
   };
-  count("finished", "stop", m.finished_stop.value());
-  count("finished", "length", m.finished_length.value());
-  count("cancelled", "client", m.finished_cancelled.value());
-  count("failed", "error", m.finished_error.value());
-  count("rejected", "invalid", h.rejected_invalid.value());
-  count("rejected", "context", m.rejected_context.value() + h.rejected_context.value());
-  count("rejected", "kv", m.rejected_kv.value() + h.rejected_kv.value());
-  count("rejected", "full", m.rejected_full.value());
-  count("rejected", "draining", m.rejected_draining.value() + h.rejected_draining.value());
+  write("finished", "stop", m.finished_stop.value());
+  write("finished", "length", m.finished_length.value());
+  write("cancelled", "client", m.finished_cancelled.value());
+  write("failed", "error", m.finished_error.value());
+  write("rejected", "invalid", h.rejected_invalid.value());
+  write("rejected", "context", m.rejected_context.value() + h.rejected_context.value());
+  write("rejected", "kv", m.rejected_kv.value() + h.rejected_kv.value());
+  write("rejected", "full", m.rejected_full.value());
+  write("rejected", "draining", m.rejected_draining.value() + h.rejected_draining.value());
 }
 
 void write_http(MetricWriter& w, const ServerState& s) {
@@ -96,7 +98,8 @@ void write_http(MetricWriter& w, const ServerState& s) {
   const std::vector<std::string> routes = route_labels();
   for (size_t route = 0; route < routes.size(); ++route) {
     for (size_t c = 0; c < kClasses.size(); ++c) {
-      w.value(s.metrics.http_requests[route][c].value(), cat(label("route", routes[route]), ",", label("code", kClasses[c])));
+      w.value(s.metrics.http_requests[route][c].value(),
+              cat(label("route", routes[route]), ",", label("code", kClasses[c])));
     }
   }
 }
@@ -113,13 +116,18 @@ constexpr auto kFamilies = std::to_array<Family>({
      [](MetricWriter& w, const ServerState& s) { w.value(s.engine().metrics().requests_running.value()); }},
     {"inferd_requests_waiting", "gauge", "Choices that wait for a slot, at the end of the last step.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.engine().metrics().requests_waiting.value()); }},
-    {"inferd_queue_oldest_seconds", "gauge", "Time since the arrival of the choice that has waited longest; 0 when none waits.",
+    {"inferd_queue_oldest_seconds", "gauge",
+     "Time since the arrival of the choice that has waited longest; 0 when none waits.",
      [](MetricWriter& w, const ServerState& s) { w.value(oldest_wait_seconds(s)); }},
     {"inferd_requests_total", "counter",
-     "Choices that ended (finished: a stop token or string, or the length; cancelled: the client hung up; failed: an error), and "
-     "generation requests that were refused (rejected: invalid, beyond the context, beyond the KV pool, too many in flight, draining).",
+     "Choices that ended (finished: a stop token or string, or the length; cancelled: the client hung up, or "
+     "the server shut down; failed: an error), and "
+     "generation requests that were refused (rejected: invalid, beyond the context, beyond the KV pool, too "
+     "many in flight, draining).",
      write_requests},
-    {"inferd_kv_blocks", "gauge", "KV pages by state: named by a running sequence, kept for the prefix cache only, or free. They add up to the pool.",
+    {"inferd_kv_blocks", "gauge",
+     "KV pages by state: named by a running sequence, kept for the prefix cache only, or free. They add up "
+     "to the pool.",
      [](MetricWriter& w, const ServerState& s) {
        const EngineMetrics& m = s.engine().metrics();
        w.value(m.kv_blocks_active.value(), label("state", "active"));
@@ -127,7 +135,8 @@ constexpr auto kFamilies = std::to_array<Family>({
        w.value(m.kv_blocks_free.value(), label("state", "free"));
      }},
     {"inferd_prompt_tokens_total", "counter",
-     "Prompt tokens of admitted choices, once each: taken from the prefix cache or a sibling (cache), or computed (compute).",
+     "Prompt tokens of admitted choices, once each: taken from the prefix cache or a sibling (cache), or "
+     "computed (compute).",
      [](MetricWriter& w, const ServerState& s) {
        const EngineMetrics& m = s.engine().metrics();
        const int64_t cached = cached_prompt_tokens(m);
@@ -136,47 +145,64 @@ constexpr auto kFamilies = std::to_array<Family>({
      }},
     {"inferd_generation_tokens_total", "counter", "Tokens drawn, stop tokens included.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.engine().metrics().generation_tokens.value()); }},
-    {"inferd_preemptions_total", "counter", "Times that a running sequence gave its KV pages back and was queued again.",
+    {"inferd_preemptions_total", "counter",
+     "Times that a running sequence gave its KV pages back and was queued again.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.engine().metrics().preemptions.value()); }},
     {"inferd_steps_total", "counter", "Steps launched.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.engine().metrics().steps.value()); }},
-    {"inferd_time_to_first_token_seconds", "histogram", "From submission to the engine to the end of the step that drew the first token, per choice.",
+    {"inferd_time_to_first_token_seconds", "histogram",
+     "From submission to the engine to the end of the step that drew the first token, per choice.",
      [](MetricWriter& w, const ServerState& s) { w.histogram(s.engine().metrics().ttft_seconds); }},
-    {"inferd_inter_token_latency_seconds", "histogram", "Between two neighbouring tokens of a choice; all gaps pooled, the first token has none.",
+    {"inferd_inter_token_latency_seconds", "histogram",
+     "Between two neighbouring tokens of a choice; all gaps pooled, the first token has none.",
      [](MetricWriter& w, const ServerState& s) { w.histogram(s.engine().metrics().inter_token_seconds); }},
     {"inferd_request_time_per_output_token_seconds", "histogram",
-     "Per choice of at least two tokens: time from the first token to the last, divided by the tokens after the first.",
-     [](MetricWriter& w, const ServerState& s) { w.histogram(s.engine().metrics().time_per_output_token_seconds); }},
-    {"inferd_request_seconds", "histogram", "From submission to the engine to the end, per choice, however it ended.",
+     "Per choice of at least two tokens: time from the first token to the last, divided by the tokens after "
+     "the first.",
+     [](MetricWriter& w, const ServerState& s) {
+       w.histogram(s.engine().metrics().time_per_output_token_seconds);
+     }},
+    {"inferd_request_seconds", "histogram",
+     "From submission to the engine to the end, per choice, however it ended.",
      [](MetricWriter& w, const ServerState& s) { w.histogram(s.engine().metrics().request_seconds); }},
     {"inferd_request_phase_seconds", "histogram",
-     "Per choice: submission to first step (queue), first step to first token (prefill), first token to last (decode).",
+     "Per choice: submission to first step (queue), first step to first token (prefill), first token to last "
+     "(decode).",
      [](MetricWriter& w, const ServerState& s) {
        const EngineMetrics& m = s.engine().metrics();
        w.histogram(m.queue_seconds, label("phase", "queue"));
        w.histogram(m.prefill_seconds, label("phase", "prefill"));
        w.histogram(m.decode_seconds, label("phase", "decode"));
      }},
-    {"inferd_step_seconds", "histogram", "Time of a step, from its launch (or the end of the one before) to its results.",
+    {"inferd_step_seconds", "histogram",
+     "Time of a step, from its launch (or the end of the one before) to its results.",
      [](MetricWriter& w, const ServerState& s) { w.histogram(s.engine().metrics().step_seconds); }},
     {"inferd_step_sequences", "histogram", "Sequences in a step.",
      [](MetricWriter& w, const ServerState& s) { w.histogram(s.engine().metrics().step_sequences); }},
     {"inferd_step_tokens", "histogram", "Tokens computed in a step, prompt chunks included.",
      [](MetricWriter& w, const ServerState& s) { w.histogram(s.engine().metrics().step_tokens); }},
-    {"inferd_engine_up", "gauge", "1 while the engine's loop turns, 0 when it failed, or stalls with work in flight.",
-     [](MetricWriter& w, const ServerState& s) { w.value(int64_t{!s.engine_failed() && !s.engine_stalled()}); }},
-    {"inferd_http_requests_total", "counter", "HTTP requests answered, by route and class of status.", write_http},
-    {"inferd_http_requests_in_flight", "gauge", "HTTP requests from their first byte to the end of the answer, this one included.",
+    {"inferd_engine_up", "gauge",
+     "1 while the engine's loop turns, 0 when it failed, or stalls with work in flight.",
+     [](MetricWriter& w, const ServerState& s) {
+       w.value(int64_t{!s.engine_failed() && !s.engine_stalled()});
+     }},
+    {"inferd_http_requests_total", "counter", "HTTP requests answered, by route and class of status.",
+     write_http},
+    {"inferd_http_requests_in_flight", "gauge",
+     "HTTP requests from their first byte to the end of the answer, this one included.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.in_flight.load(std::memory_order_relaxed)); }},
     {"inferd_http_connections", "gauge", "Open connections.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.connections.load(std::memory_order_relaxed)); }},
     {"inferd_http_connections_total", "counter", "Connections taken.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.metrics.connections_total.value()); }},
-    {"inferd_http_connections_refused_total", "counter", "Connections closed at once: too many, or no file descriptor left.",
+    {"inferd_http_connections_refused_total", "counter",
+     "Connections closed at once: too many, or no file descriptor left.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.metrics.connections_refused.value()); }},
-    {"inferd_http_clients_gone_total", "counter", "Generation requests whose client hung up before the answer was complete.",
+    {"inferd_http_clients_gone_total", "counter",
+     "Generation requests whose client hung up before the answer was complete.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.metrics.clients_gone.value()); }},
-    {"inferd_http_slow_readers_total", "counter", "Connections closed because the client did not read its answer.",
+    {"inferd_http_slow_readers_total", "counter",
+     "Connections closed because the client did not read its answer.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.metrics.slow_readers.value()); }},
     {"inferd_http_timeouts_total", "counter", "Connections closed because a request did not arrive in time.",
      [](MetricWriter& w, const ServerState& s) { w.value(s.metrics.timeouts.value()); }},
@@ -186,14 +212,16 @@ constexpr auto kFamilies = std::to_array<Family>({
      [](MetricWriter& w, const ServerState& s) { w.value(s.uptime_seconds()); }},
     {"inferd_build_info", "gauge", "Always 1; which program this is.",
      [](MetricWriter& w, const ServerState& s) {
-       w.value(int64_t{1}, cat(label("version", s.options.version), ",", label("git_sha", s.options.git_sha)));
+       w.value(int64_t{1},
+               cat(label("version", s.options.version), ",", label("git_sha", s.options.git_sha)));
      }},
     {"inferd_model_info", "gauge", "Always 1; which model is served, and on what.",
      [](MetricWriter& w, const ServerState& s) {
        w.value(int64_t{1}, cat(label("model", s.model.name), ",",
-                               label("architecture", s.engine().runner().decoder().config().architecture), ",",
-                               label("device", s.engine().runner().device().name()), ",",
-                               label("ctx", cat(s.view.limits.ctx)), ",", label("max_seqs", cat(s.view.limits.max_seqs))));
+                               label("architecture", s.engine().runner().decoder().config().architecture),
+                               ",", label("device", s.engine().runner().device().name()), ",",
+                               label("ctx", cat(s.view.limits.ctx)), ",",
+                               label("max_seqs", cat(s.view.limits.max_seqs))));
      }},
 });
 
@@ -241,20 +269,23 @@ constexpr auto kJsonRows = std::to_array<JsonRow>({
      [](const ServerState& s) { return Json(s.engine().metrics().admitted.value()); }},
     {"evicted_sequences", "integer", "preemptions_total.",
      [](const ServerState& s) { return Json(s.engine().metrics().preemptions.value()); }},
-    {"iterations", "integer", "Steps launched.", [](const ServerState& s) { return Json(s.engine().metrics().steps.value()); }},
+    {"iterations", "integer", "Steps launched.",
+     [](const ServerState& s) { return Json(s.engine().metrics().steps.value()); }},
     {"total_generated_tokens", "integer", "generation_tokens_total.",
      [](const ServerState& s) { return Json(s.engine().metrics().generation_tokens.value()); }},
     {"used_blocks", "integer", "kv_blocks_active.",
      [](const ServerState& s) { return Json(s.engine().metrics().kv_blocks_active.value()); }},
     {"free_blocks", "integer", "Pages that a request can get: kv_blocks_free and kv_blocks_cached.",
      [](const ServerState& s) {
-       return Json(s.engine().metrics().kv_blocks_free.value() + s.engine().metrics().kv_blocks_cached.value());
+       return Json(s.engine().metrics().kv_blocks_free.value() +
+                   s.engine().metrics().kv_blocks_cached.value());
      }},
     {"max_blocks_used", "integer", "The most pages that were active at the end of a step.",
      [](const ServerState& s) { return Json(s.engine().metrics().kv_blocks_used_max.value()); }},
     {"tokens_per_second", "number", "Tokens drawn over the last five seconds, per second, to two decimals.",
      [](const ServerState& s) {
-       const double rate = s.rate.per_second(s.options.clock->now_ns(), s.engine().metrics().generation_tokens.value());
+       const double rate =
+           s.rate.per_second(s.options.clock->now_ns(), s.engine().metrics().generation_tokens.value());
        return Json(*parse_double(fixed(rate, 2)));
      }},
     {"last_ttft_s", "number or null", "Time to first token of the choice that got its first token last.",
@@ -262,7 +293,8 @@ constexpr auto kJsonRows = std::to_array<JsonRow>({
        const int64_t ns = s.engine().metrics().last_ttft_ns.value();
        return ns == 0 ? Json() : Json(static_cast<double>(ns) * 1e-9);
      }},
-    {"peak_vram_mb", "number", "Most memory held, in 10^6 bytes: of the device; on the CPU, resident memory of the process.",
+    {"peak_vram_mb", "number",
+     "Most memory held, in 10^6 bytes: of the device; on the CPU, resident memory of the process.",
      [](const ServerState&) { return Json(static_cast<double>(peak_resident_memory()) * 1e-6); }},
     {"uptime_s", "number", "Time since the server started to listen.",
      [](const ServerState& s) { return Json(s.uptime_seconds()); }},

@@ -74,7 +74,8 @@ Result<Generation> native_generation(const ModelView& model, std::string_view bo
   return make_generation(model, std::move(fields), std::move(prompts), kDefaultMaxTokens, "prompt");
 }
 
-std::unique_ptr<AnswerFormat> native_format(const ModelView& model, const Generation& generation, std::string request_id) {
+std::unique_ptr<AnswerFormat> native_format(const ModelView& model, const Generation& generation,
+                                            std::string request_id) {
   return std::make_unique<NativeFormat>(AnswerFacts::of(model, generation, std::move(request_id)));
 }
 

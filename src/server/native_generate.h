@@ -1,4 +1,5 @@
-// POST /generate, the project's own route: a prompt in, frames out: {"type":"token","text"}, then {"type":"done", …} or
+// POST /generate, the project's own route: a prompt in, frames out: {"type":"token","text"}, then
+// {"type":"done", …} or
 // {"type":"error", …}.
 #pragma once
 
@@ -9,6 +10,7 @@ namespace inferd {
 
 Result<Generation> native_generation(const ModelView& model, std::string_view body);
 
-std::unique_ptr<AnswerFormat> native_format(const ModelView& model, const Generation& generation, std::string request_id);
+std::unique_ptr<AnswerFormat> native_format(const ModelView& model, const Generation& generation,
+                                            std::string request_id);
 
 }  // namespace inferd

@@ -124,8 +124,10 @@ Result<Generation> chat_generation(const ModelView& model, std::string_view body
   if (fields.top_logprobs && !fields.chat_logprobs) {
     return value_error("top_logprobs", "given without logprobs", "together with \"logprobs\": true only");
   }
-  if (fields.max_tokens && fields.max_completion_tokens && *fields.max_tokens != *fields.max_completion_tokens) {
-    return value_error("max_tokens", cat(*fields.max_tokens), "the same as max_completion_tokens, or one of the two only");
+  if (fields.max_tokens && fields.max_completion_tokens &&
+      *fields.max_tokens != *fields.max_completion_tokens) {
+    return value_error("max_tokens", cat(*fields.max_tokens),
+                       "the same as max_completion_tokens, or one of the two only");
   }
   const bool by_newer_name = fields.max_completion_tokens && !fields.max_tokens;
   if (by_newer_name) fields.max_tokens = fields.max_completion_tokens;
@@ -143,7 +145,8 @@ Result<Generation> chat_generation(const ModelView& model, std::string_view body
   return generation;
 }
 
-std::unique_ptr<AnswerFormat> chat_format(const ModelView& model, const Generation& generation, std::string request_id) {
+std::unique_ptr<AnswerFormat> chat_format(const ModelView& model, const Generation& generation,
+                                          std::string request_id) {
   return std::make_unique<ChatFormat>(AnswerFacts::of(model, generation, std::move(request_id)));
 }
 

@@ -9,12 +9,14 @@ namespace inferd {
 namespace {
 
 constexpr int64_t kDefaultMaxTokens = 16;  // OpenAI's
-constexpr std::string_view kPromptAllowed = "a string, a list of token ids, or a list of at most 256 of either";
+constexpr std::string_view kPromptAllowed =
+    "a string, a list of token ids, or a list of at most 256 of either";
 
 class CompletionFormat final : public AnswerFormat {
  public:
   explicit CompletionFormat(AnswerFacts facts)
-      : facts_(std::move(facts)), prefix_(answer_prefix(facts_, cat("cmpl-", random_hex()), "text_completion")) {}
+      : facts_(std::move(facts)),
+        prefix_(answer_prefix(facts_, cat("cmpl-", random_hex()), "text_completion")) {}
 
   void delta(std::string& out, const AnswerDelta& delta) const override {
     begin_chunk(out, delta.answer, delta.text);
@@ -115,7 +117,8 @@ class CompletionFormat final : public AnswerFormat {
 };
 
 // One prompt: a string or a list of ids.
-Result<std::vector<int32_t>> read_prompt(const ModelView& model, std::string_view path, const Json& prompt, bool add_special) {
+Result<std::vector<int32_t>> read_prompt(const ModelView& model, std::string_view path, const Json& prompt,
+                                         bool add_special) {
   if (prompt.is_string()) {
     return model.tokenizer->encode(prompt.as_string(), {.add_special = add_special, .parse_special = true});
   }
@@ -143,7 +146,8 @@ Result<Generation> completion_generation(const ModelView& model, std::string_vie
     if (list.size() > kMaxPrompts) return value_error("prompt", describe(prompt), kPromptAllowed);
     for (size_t i = 0; i < list.size(); ++i) {
       const std::string path = cat("prompt[", i, "]");
-      if (!list[i].is_string() && !list[i].is_array()) return type_error(path, list[i], "a string or a list of token ids");
+      if (!list[i].is_string() && !list[i].is_array())
+        return type_error(path, list[i], "a string or a list of token ids");
       INFERD_TRY(std::vector<int32_t> ids, read_prompt(model, path, list[i], add_special));
       prompts.push_back(std::move(ids));
     }
@@ -154,7 +158,8 @@ Result<Generation> completion_generation(const ModelView& model, std::string_vie
   return make_generation(model, std::move(fields), std::move(prompts), kDefaultMaxTokens, "prompt");
 }
 
-std::unique_ptr<AnswerFormat> completion_format(const ModelView& model, const Generation& generation, std::string request_id) {
+std::unique_ptr<AnswerFormat> completion_format(const ModelView& model, const Generation& generation,
+                                                std::string request_id) {
   return std::make_unique<CompletionFormat>(AnswerFacts::of(model, generation, std::move(request_id)));
 }
 

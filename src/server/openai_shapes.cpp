@@ -33,7 +33,8 @@ void append_chat_token(std::string& out, const Tokenizer& tokenizer, int32_t id,
   append_bytes(out, tokenizer.token_bytes(id));
 }
 
-// The likeliest tokens and the one that was drawn. Two tokens with one text cannot both be keys: the later is named by id.
+// The likeliest tokens and the one that was drawn. Two tokens with one text cannot both be keys: the later is
+// named by id.
 void append_top_object(std::string& out, const Tokenizer& tokenizer, const TokenInfo& token) {
   std::vector<std::string> keys;
   char separator = '{';
@@ -48,7 +49,8 @@ void append_top_object(std::string& out, const Tokenizer& tokenizer, const Token
     keys.push_back(std::move(key));
   };
   for (const TopLogprob& top : token.top) append(top.id, top.logprob);
-  if (std::ranges::find(token.top, token.id, &TopLogprob::id) == token.top.end()) append(token.id, token.logprob);
+  if (std::ranges::find(token.top, token.id, &TopLogprob::id) == token.top.end())
+    append(token.id, token.logprob);
   out.push_back('}');
 }
 
@@ -69,7 +71,8 @@ AnswerFacts AnswerFacts::of(const ModelView& model, const Generation& generation
 }
 
 std::string answer_prefix(const AnswerFacts& facts, std::string_view id, std::string_view object) {
-  std::string out = cat("{\"id\":\"", id, "\",\"object\":\"", object, "\",\"created\":", facts.created, ",\"model\":");
+  std::string out =
+      cat("{\"id\":\"", id, "\",\"object\":\"", object, "\",\"created\":", facts.created, ",\"model\":");
   append_json_string(out, facts.model);
   return out;
 }
@@ -101,12 +104,13 @@ void append_usage(std::string& out, const Totals& totals) {
 
 void append_timings(std::string& out, const Totals& totals) {
   const int64_t computed = totals.prompt_tokens - totals.cached_tokens;
-  out += cat("{\"queue_ms\":", fixed(totals.queue_ms, 3), ",\"cache_n\":", totals.cached_tokens, ",\"prompt_n\":", computed,
-             ",\"prompt_ms\":", fixed(totals.prompt_ms, 3),
+  out += cat("{\"queue_ms\":", fixed(totals.queue_ms, 3), ",\"cache_n\":", totals.cached_tokens,
+             ",\"prompt_n\":", computed, ",\"prompt_ms\":", fixed(totals.prompt_ms, 3),
              ",\"prompt_per_second\":", fixed(per_second(computed, totals.prompt_ms), 3),
              ",\"predicted_n\":", totals.output_tokens, ",\"predicted_ms\":", fixed(totals.output_ms, 3),
              // The first token of each answer came out of its prompt's step, before this time began.
-             ",\"predicted_per_second\":", fixed(per_second(totals.output_tokens - totals.answers, totals.output_ms), 3),
+             ",\"predicted_per_second\":",
+             fixed(per_second(totals.output_tokens - totals.answers, totals.output_ms), 3),
              ",\"preemptions\":", totals.preemptions, "}");
 }
 
@@ -151,7 +155,8 @@ void append_bytes(std::string& out, std::string_view bytes) {
   append_list(out, bytes, [&](char c) { append_any(out, static_cast<int>(static_cast<unsigned char>(c))); });
 }
 
-void append_chat_logprobs(std::string& out, const Tokenizer& tokenizer, const std::vector<TokenInfo>& tokens) {
+void append_chat_logprobs(std::string& out, const Tokenizer& tokenizer,
+                          const std::vector<TokenInfo>& tokens) {
   out += "{\"content\":";
   append_list(out, tokens, [&](const TokenInfo& token) {
     append_chat_token(out, tokenizer, token.id, token.logprob);
@@ -165,9 +170,11 @@ void append_chat_logprobs(std::string& out, const Tokenizer& tokenizer, const st
   out += ",\"refusal\":null}";
 }
 
-void append_completion_logprobs(std::string& out, const Tokenizer& tokenizer, const std::vector<TokenInfo>& tokens) {
+void append_completion_logprobs(std::string& out, const Tokenizer& tokenizer,
+                                const std::vector<TokenInfo>& tokens) {
   out += "{\"tokens\":";
-  append_list(out, tokens, [&](const TokenInfo& token) { append_json_string(out, token_text(tokenizer, token.id)); });
+  append_list(out, tokens,
+              [&](const TokenInfo& token) { append_json_string(out, token_text(tokenizer, token.id)); });
   out += ",\"token_logprobs\":";
   append_list(out, tokens, [&](const TokenInfo& token) { append_logprob(out, token.logprob); });
   out += ",\"top_logprobs\":";
@@ -175,7 +182,8 @@ void append_completion_logprobs(std::string& out, const Tokenizer& tokenizer, co
   out += ",\"text_offset\":";
   append_list(out, tokens, [&](const TokenInfo& token) { append_any(out, token.offset); });
   out += ",\"bytes\":";
-  append_list(out, tokens, [&](const TokenInfo& token) { append_bytes(out, tokenizer.token_bytes(token.id)); });
+  append_list(out, tokens,
+              [&](const TokenInfo& token) { append_bytes(out, tokenizer.token_bytes(token.id)); });
   out.push_back('}');
 }
 

@@ -1,5 +1,5 @@
-// The parts of OpenAI's answers that chat and completions share. Written by hand onto a string: no JSON values are built
-// while tokens stream.
+// The parts of OpenAI's answers that chat and completions share. Written by hand onto a string: no JSON
+// values are built while tokens stream.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct AnswerFacts {
   bool include_usage = false;
   bool logprobs = false;
   bool return_token_ids = false;
-  std::vector<std::vector<int32_t>> prompt_ids;   // by prompt, when returned
+  std::vector<std::vector<int32_t>> prompt_ids;  // by prompt, when returned
 
   static AnswerFacts of(const ModelView& model, const Generation& generation, std::string request_id);
 };
@@ -50,6 +50,7 @@ void append_bytes(std::string& out, std::string_view bytes);
 // {"content":[…],"refusal":null}
 void append_chat_logprobs(std::string& out, const Tokenizer& tokenizer, const std::vector<TokenInfo>& tokens);
 // {"tokens":[…],"token_logprobs":[…],"top_logprobs":[…],"text_offset":[…],"bytes":[…]}
-void append_completion_logprobs(std::string& out, const Tokenizer& tokenizer, const std::vector<TokenInfo>& tokens);
+void append_completion_logprobs(std::string& out, const Tokenizer& tokenizer,
+                                const std::vector<TokenInfo>& tokens);
 
 }  // namespace inferd

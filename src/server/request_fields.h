@@ -1,5 +1,5 @@
-// Fields of JSON requests, by tables: name, type, range, default and meaning of each. The tables make the reader, its
-// error texts and the field lists of docs/api.md.
+// Fields of JSON requests, by tables: name, type, range, default and meaning of each. The tables make the
+// reader, its error texts and the field lists of docs/api.md.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct RequestFields {
   std::optional<std::string> model;
 
   // How tokens are drawn.
-  SamplingParams sampling;                  // starts as the model's defaults
+  SamplingParams sampling;  // starts as the model's defaults
   std::optional<int64_t> max_tokens;
   std::optional<int64_t> max_completion_tokens;
   int64_t n = 1;
@@ -30,7 +30,7 @@ struct RequestFields {
 
   // What comes back.
   bool stream = false;
-  std::optional<bool> include_usage;        // set: stream_options was given
+  std::optional<bool> include_usage;  // set: stream_options was given
   bool chat_logprobs = false;
   std::optional<int64_t> top_logprobs;
   bool return_token_ids = false;
@@ -39,7 +39,7 @@ struct RequestFields {
   std::optional<Json> prompt;
   std::optional<Json> messages;
   std::optional<Json> tools;
-  bool tools_off = false;                   // tool_choice is "none"
+  bool tools_off = false;  // tool_choice is "none"
   Json::Object template_arguments;
   bool add_generation_prompt = true;
   std::optional<bool> add_special_tokens;
@@ -58,11 +58,12 @@ struct Field {
   // Ends of the range: of an integer, or of a string's bytes; of a number.
   int64_t low = 0, high = 0;
   double low_number = 0, high_number = 0;
-  bool low_open = false;             // the low end of a number is not allowed itself
-  std::string_view allowed;          // of type `other`: "a string or a list of at most 16 strings"
-  std::string_view default_text;     // for docs; "required" where the route needs it
-  std::string_view meaning;          // for docs
-  // Takes a value of the type and in the range; of type `other` it checks both itself. May move from the value.
+  bool low_open = false;          // the low end of a number is not allowed itself
+  std::string_view allowed;       // of type `other`: "a string or a list of at most 16 strings"
+  std::string_view default_text;  // for docs; "required" where the route needs it
+  std::string_view meaning;       // for docs
+  // Takes a value of the type and in the range; of type `other` it checks both itself. May move from the
+  // value.
   Status (*set)(RequestFields& fields, Json& value) = nullptr;
 };
 
@@ -71,9 +72,11 @@ using FieldTable = std::span<const Field>;
 // "an integer from 1 to 8": for errors and docs.
 std::string allowed_text(const Field& field);
 
-// Reads every member of `body` by the tables. A null is as if the member were absent. E-REQ-003 and -004 name field, got and
-// allowed; E-REQ-002 an unknown member and the nearest name. `route` is for that text: "POST /generate".
-Status read_fields(RequestFields& fields, Json& body, std::span<const FieldTable> tables, std::string_view route);
+// Reads every member of `body` by the tables. A null is as if the member were absent. E-REQ-003 and -004 name
+// field, got and allowed; E-REQ-002 an unknown member and the nearest name. `route` is for that text: "POST
+// /generate".
+Status read_fields(RequestFields& fields, Json& body, std::span<const FieldTable> tables,
+                   std::string_view route);
 
 // Errors of nested values. `path` is "messages[3].content"; its JSON pointer goes into the text too.
 Error type_error(std::string_view path, const Json& got, std::string_view allowed);

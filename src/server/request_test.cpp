@@ -1,4 +1,5 @@
-// Bodies to engine requests, without sockets or an engine: what is refused, with which words, and what comes through.
+// Bodies to engine requests, without sockets or an engine: what is refused, with which words, and what comes
+// through.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +22,9 @@ const ModelView& model() {
 
 // The error of a body on a route, or nothing when it is accepted.
 std::optional<Error> refusal(std::string_view route, std::string_view body) {
-  const auto error_of = [](const auto& result) { return result.ok() ? std::optional<Error>() : result.error(); };
+  const auto error_of = [](const auto& result) {
+    return result.ok() ? std::optional<Error>() : result.error();
+  };
   if (route == chat_fields().route) return error_of(chat_generation(model(), body));
   if (route == completion_fields().route) return error_of(completion_generation(model(), body));
   if (route == generate_fields().route) return error_of(native_generation(model(), body));
@@ -44,7 +47,7 @@ std::string repeated(std::string_view text, size_t times) {
 struct JsonCase {
   std::string name;
   std::string body;
-  std::string code;   // "E-REQ-001"; empty: accepted
+  std::string code;  // "E-REQ-001"; empty: accepted
 };
 
 std::vector<JsonCase> hostile_json() {
@@ -106,9 +109,11 @@ std::vector<JsonCase> hostile_json() {
       {"a number with a comma", "{\"prompt\":\"a\",\"temperature\":0,5}", "E-REQ-001"},
       {"True", "{\"prompt\":\"a\",\"stream\":True}", "E-REQ-001"},
       {"undefined", "{\"prompt\":\"a\",\"stream\":undefined}", "E-REQ-001"},
-      {"a million digits", cat("{\"prompt\":\"a\",\"temperature\":", std::string(1000000, '9'), "}"), "E-REQ-001"},
+      {"a million digits", cat("{\"prompt\":\"a\",\"temperature\":", std::string(1000000, '9'), "}"),
+       "E-REQ-001"},
       {"a million decimals", cat("{\"prompt\":\"a\",\"temperature\":0.", std::string(1000000, '3'), "}"), ""},
-      {"an endless exponent", cat("{\"prompt\":\"a\",\"temperature\":1e-", std::string(100000, '9'), "}"), ""},
+      {"an endless exponent", cat("{\"prompt\":\"a\",\"temperature\":1e-", std::string(100000, '9'), "}"),
+       ""},
       {"an integer past 2^63", "{\"prompt\":\"a\",\"seed\":9223372036854775808}", "E-REQ-003"},
       {"an integer past 2^64", "{\"prompt\":\"a\",\"seed\":99999999999999999999}", "E-REQ-003"},
       {"the largest seed", "{\"prompt\":\"a\",\"seed\":9223372036854775807}", ""},
@@ -179,9 +184,12 @@ std::vector<JsonCase> hostile_json() {
          return body + "}}";
        }(),
        "E-REQ-004"},
-      {"500,000 stop strings", cat("{\"prompt\":\"a\",\"stop\":[", repeated("\"x\",", 499999), "\"x\"]}"), "E-REQ-004"},
-      {"500,000 stop ids", cat("{\"prompt\":\"a\",\"stop_token_ids\":[", repeated("1,", 499999), "1]}"), "E-REQ-004"},
-      {"a stop string of 1 MB", cat("{\"prompt\":\"a\",\"stop\":\"", std::string(1 << 20, 's'), "\"}"), "E-REQ-004"},
+      {"500,000 stop strings", cat("{\"prompt\":\"a\",\"stop\":[", repeated("\"x\",", 499999), "\"x\"]}"),
+       "E-REQ-004"},
+      {"500,000 stop ids", cat("{\"prompt\":\"a\",\"stop_token_ids\":[", repeated("1,", 499999), "1]}"),
+       "E-REQ-004"},
+      {"a stop string of 1 MB", cat("{\"prompt\":\"a\",\"stop\":\"", std::string(1 << 20, 's'), "\"}"),
+       "E-REQ-004"},
       {"a billion choices", "{\"prompt\":\"a\",\"n\":1000000000}", "E-REQ-004"},
   };
   return cases;
@@ -192,19 +200,63 @@ TEST(HostileJson, every_case_has_its_code_and_a_short_text) {
   EXPECT_GE(cases.size(), 100u);
   for (const JsonCase& each : cases) {
     const std::optional<Error> error = refusal(completion_fields().route, each.body);
-    EXPECT_EQ(error ? std::string(error_row(error->code).id) : "", each.code) << each.name << ": " << (error ? error->message() : "");
+    EXPECT_EQ(error ? std::string(error_row(error->code).id) : "", each.code)
+        << each.name << ": " << (error ? error->message() : "");
     if (error) {
       EXPECT_LT(error->message().size(), 600u) << each.name;
     }
   }
 }
 
-constexpr std::string_view kValues[] = {
-    "null", "true", "false", "[]", "{}", "\"\"", "\"x\"", "\"NaN\"", "\"-1\"", "-1", "0", "1", "2", "9", "21", "2147483647", "2147483648",
-    "4294967296", "9007199254740993", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "0.5", "-0.0", "1.0", "1e308",
-    "-1e308", "1e-320", "100.0001", "[null]", "[[]]", "[1,2,3]", "[-1]", "[288]", "[\"a\"]", "[\"a\",1]", "[[1],[2]]", "[[1],\"a\"]", "{\"a\":1}",
-    "{\"1\":1}", "{\"1\":101}", "{\"1\":\"a\"}", "{\"-1\":1}", "{\"include_usage\":1}", "{\"type\":\"json_object\"}", "[{\"role\":\"user\"}]",
-    "[{\"type\":\"function\"}]", "\"\\u0000\"", "\"a b c d e f g h\""};
+constexpr std::string_view kValues[] = {"null",
+                                        "true",
+                                        "false",
+                                        "[]",
+                                        "{}",
+                                        "\"\"",
+                                        "\"x\"",
+                                        "\"NaN\"",
+                                        "\"-1\"",
+                                        "-1",
+                                        "0",
+                                        "1",
+                                        "2",
+                                        "9",
+                                        "21",
+                                        "2147483647",
+                                        "2147483648",
+                                        "4294967296",
+                                        "9007199254740993",
+                                        "9223372036854775807",
+                                        "9223372036854775808",
+                                        "-9223372036854775808",
+                                        "0.5",
+                                        "-0.0",
+                                        "1.0",
+                                        "1e308",
+                                        "-1e308",
+                                        "1e-320",
+                                        "100.0001",
+                                        "[null]",
+                                        "[[]]",
+                                        "[1,2,3]",
+                                        "[-1]",
+                                        "[288]",
+                                        "[\"a\"]",
+                                        "[\"a\",1]",
+                                        "[[1],[2]]",
+                                        "[[1],\"a\"]",
+                                        "{\"a\":1}",
+                                        "{\"1\":1}",
+                                        "{\"1\":101}",
+                                        "{\"1\":\"a\"}",
+                                        "{\"-1\":1}",
+                                        "{\"include_usage\":1}",
+                                        "{\"type\":\"json_object\"}",
+                                        "[{\"role\":\"user\"}]",
+                                        "[{\"type\":\"function\"}]",
+                                        "\"\\u0000\"",
+                                        "\"a b c d e f g h\""};
 
 std::string base_body(std::string_view route) {
   if (route == chat_fields().route) return R"("messages":[{"role":"user","content":"hi"}])";
@@ -221,7 +273,8 @@ TEST(Fields, every_wrong_type_and_extreme_is_refused_by_name_or_taken) {
         for (const std::string_view value : kValues) {
           std::string body = "{";
           // Without the base's own field, so that the value under test is the only one of its name.
-          if (!base_body(route->route).starts_with(cat("\"", field.name, "\""))) body += base_body(route->route) + ",";
+          if (!base_body(route->route).starts_with(cat("\"", field.name, "\"")))
+            body += base_body(route->route) + ",";
           body += cat("\"", field.name, "\":", value, "}");
           const std::optional<Error> error = refusal(route->route, body);
           if (!error) {
@@ -230,9 +283,11 @@ TEST(Fields, every_wrong_type_and_extreme_is_refused_by_name_or_taken) {
           }
           ++refused;
           const ErrorRow& row = error_row(error->code);
-          EXPECT_TRUE(row.http_status == 400 || (row.http_status == 404 && field.name == "model")) << body << ": " << error->message();
+          EXPECT_TRUE(row.http_status == 400 || (row.http_status == 404 && field.name == "model"))
+              << body << ": " << error->message();
           const bool replaced_base = value == "null" || error->code == Code::req_missing;
-          EXPECT_TRUE(error->param.starts_with(field.name) || error->detail.find(field.name) != std::string::npos || replaced_base ||
+          EXPECT_TRUE(error->param.starts_with(field.name) ||
+                      error->detail.find(field.name) != std::string::npos || replaced_base ||
                       error->code == Code::token_id)
               << route->route << " " << body << ": " << error->message() << " (" << error->param << ")";
           EXPECT_FALSE(error->detail.empty()) << body;
@@ -247,38 +302,49 @@ TEST(Fields, every_wrong_type_and_extreme_is_refused_by_name_or_taken) {
 }
 
 TEST(Fields, unknown_ones_are_named_with_the_nearest) {
-  const Error error = must_refuse(chat_fields().route, R"({"messages":[{"role":"user","content":"a"}],"temprature":1})");
+  const Error error =
+      must_refuse(chat_fields().route, R"({"messages":[{"role":"user","content":"a"}],"temprature":1})");
   EXPECT_EQ(error.code, Code::req_field);
   EXPECT_EQ(error.param, "temprature");
-  EXPECT_EQ(error.detail, R"("temprature" is not a field of POST /v1/chat/completions; did you mean "temperature"?)");
+  EXPECT_EQ(error.detail,
+            R"("temprature" is not a field of POST /v1/chat/completions; did you mean "temperature"?)");
   EXPECT_EQ(must_refuse(generate_fields().route, R"({"prompt":"a","stream":true})").code, Code::req_field);
-  EXPECT_EQ(must_refuse(completion_fields().route, R"({"prompt":"a","chat_template":"{{ x }}"})").code, Code::req_field);
+  EXPECT_EQ(must_refuse(completion_fields().route, R"({"prompt":"a","chat_template":"{{ x }}"})").code,
+            Code::req_field);
 }
 
 TEST(Fields, texts_name_got_and_allowed) {
   const auto text = [](std::string_view field) {
     return must_refuse(completion_fields().route, cat(R"({"prompt":"a",)", field, "}")).message();
   };
-  EXPECT_EQ(text(R"("temperature":-3)"), "field out of range: temperature is -3, allowed is a number from 0 to 100");
+  EXPECT_EQ(text(R"("temperature":-3)"),
+            "field out of range: temperature is -3, allowed is a number from 0 to 100");
   EXPECT_EQ(text(R"("top_p":0)"), "field out of range: top_p is 0, allowed is a number above 0 up to 1");
   EXPECT_EQ(text(R"("temperature":"hot")"),
             "field has the wrong type: temperature is a string (\"hot\"), allowed is a number from 0 to 100");
   EXPECT_EQ(text(R"("n":9)"), "field out of range: n is 9, allowed is an integer from 1 to 8");
-  EXPECT_EQ(text(R"("seed":1.5)"), "field has the wrong type: seed is a number (1.5), allowed is an integer from 0 to 2^63 - 1");
-  EXPECT_EQ(text(R"("echo":true)"), "field out of range: echo is true, allowed is false: echo is not supported");
-  EXPECT_EQ(text(R"("store":true)"), "field out of range: store is true, allowed is false: nothing is stored here");
-  EXPECT_EQ(text(R"("logit_bias":{"288":1})"), "field out of range: logit_bias is for id 288, allowed is ids 0 to 287");
+  EXPECT_EQ(text(R"("seed":1.5)"),
+            "field has the wrong type: seed is a number (1.5), allowed is an integer from 0 to 2^63 - 1");
+  EXPECT_EQ(text(R"("echo":true)"),
+            "field out of range: echo is true, allowed is false: echo is not supported");
+  EXPECT_EQ(text(R"("store":true)"),
+            "field out of range: store is true, allowed is false: nothing is stored here");
+  EXPECT_EQ(text(R"("logit_bias":{"288":1})"),
+            "field out of range: logit_bias is for id 288, allowed is ids 0 to 287");
   EXPECT_EQ(text(R"("max_tokens":300)"),
             "the prompt does not fit the context: 1 prompt tokens and max_tokens 300, the context has 256");
 }
 
 TEST(Fields, those_without_a_meaning_are_taken) {
-  EXPECT_FALSE(refusal(chat_fields().route, R"({"messages":[{"role":"user","content":"a"}],"user":"u","metadata":{"a":[1]},"store":false,)"
-                                            R"("stop":null,"tools":null,"temperature":null,"response_format":{"type":"text"}})"));
+  EXPECT_FALSE(
+      refusal(chat_fields().route,
+              R"({"messages":[{"role":"user","content":"a"}],"user":"u","metadata":{"a":[1]},"store":false,)"
+              R"("stop":null,"tools":null,"temperature":null,"response_format":{"type":"text"}})"));
 }
 
 TEST(Fields, nested_faults_have_a_path_and_a_pointer) {
-  const Error error = must_refuse(chat_fields().route, R"({"messages":[{"role":"user","content":"a"},{"role":"user","content":5}]})");
+  const Error error = must_refuse(
+      chat_fields().route, R"({"messages":[{"role":"user","content":"a"},{"role":"user","content":5}]})");
   EXPECT_EQ(error.param, "messages[1].content");
   EXPECT_NE(error.detail.find("(at /messages/1/content)"), std::string::npos) << error.detail;
 }
@@ -313,7 +379,10 @@ TEST(Fields, contradictions_between_fields_are_refused) {
   };
   for (const Refused& each : completion) {
     const bool has_prompt = each.body.find("\"prompt\"") != std::string::npos;
-    EXPECT_EQ(must_refuse(completion_fields().route, cat("{", has_prompt ? "" : "\"prompt\":\"a\",", each.body, "}")).param, each.param)
+    EXPECT_EQ(must_refuse(completion_fields().route,
+                          cat("{", has_prompt ? "" : "\"prompt\":\"a\",", each.body, "}"))
+                  .param,
+              each.param)
         << each.body;
   }
   const std::vector<Refused> chat = {
@@ -332,7 +401,10 @@ TEST(Fields, contradictions_between_fields_are_refused) {
       {R"("tools":[5])", "tools[0]"},
   };
   for (const Refused& each : chat) {
-    EXPECT_EQ(must_refuse(chat_fields().route, cat(R"({"messages":[{"role":"user","content":"a"}],)", each.body, "}")).param, each.param)
+    EXPECT_EQ(must_refuse(chat_fields().route,
+                          cat(R"({"messages":[{"role":"user","content":"a"}],)", each.body, "}"))
+                  .param,
+              each.param)
         << each.body;
   }
   const std::vector<Refused> messages = {
@@ -346,18 +418,22 @@ TEST(Fields, contradictions_between_fields_are_refused) {
       {R"([{"role":5,"content":"a"}])", "messages[0].role"},
       {R"([{"role":"user","content":{}}])", "messages[0].content"},
       {R"([{"role":"user","content":["a"]}])", "messages[0].content[0]"},
-      {R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}])", "messages[0].content[0].type"},
+      {R"([{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}])",
+       "messages[0].content[0].type"},
       {R"([{"role":"user","content":[{"type":"text"}]}])", "messages[0].content[0].text"},
       {R"([{"role":"user","content":"a","contnet":"b"}])", "contnet"},
       {R"([{"role":"user","content":"a","tool_calls":[]}])", "messages[0].tool_calls"},
       {R"([{"role":"assistant","content":null,"tool_calls":[]}])", "messages[0].content"},
-      {R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{"}}]}])", "messages[0].tool_calls[0].function.arguments"},
-      {R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"[1]"}}]}])", "messages[0].tool_calls[0].function.arguments"},
+      {R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"{"}}]}])",
+       "messages[0].tool_calls[0].function.arguments"},
+      {R"([{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":"[1]"}}]}])",
+       "messages[0].tool_calls[0].function.arguments"},
       {R"([{"role":"assistant","tool_calls":[{"id":"1"}]}])", "messages[0].tool_calls[0].function"},
       {R"([{"role":"user","content":"a","name":5}])", "messages[0].name"},
   };
   for (const Refused& each : messages) {
-    EXPECT_EQ(must_refuse(chat_fields().route, cat("{\"messages\":", each.body, "}")).param, each.param) << each.body;
+    EXPECT_EQ(must_refuse(chat_fields().route, cat("{\"messages\":", each.body, "}")).param, each.param)
+        << each.body;
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "base/strings.h"
 #include "server/native_generate.h"
@@ -17,8 +18,8 @@ using Handler = Handled (*)(ServerState& state, const HttpRequest& request);
 
 struct Route {
   std::string_view method;
-  std::string_view path;      // "/v1/models/*": anything not empty in place of the star
-  bool open = false;          // needs no key
+  std::string_view path;  // "/v1/models/*": anything not empty in place of the star
+  bool open = false;      // needs no key
   bool while_draining = false;
   bool generates = false;
   Handler handle = nullptr;
@@ -39,7 +40,8 @@ Handled generate(ServerState& state, const HttpRequest& request, Prepare prepare
     return error_reply(generation.error(), request.request_id);
   }
   std::unique_ptr<AnswerFormat> answers = format(state.view, *generation, request.request_id);
-  return std::make_unique<StreamSession>(*state.view.tokenizer, std::move(generation).value(), std::move(answers), request.request_id);
+  return std::make_unique<StreamSession>(*state.view.tokenizer, std::move(generation).value(),
+                                         std::move(answers), request.request_id);
 }
 
 bool wants_json(const HttpRequest& request) {
@@ -50,35 +52,67 @@ bool wants_json(const HttpRequest& request) {
 constexpr std::string_view kModelPrefix = "/v1/models/";
 
 constexpr auto kRoutes = std::to_array<Route>({
-    {.method = "POST", .path = "/v1/chat/completions", .generates = true,
-     .handle = [](ServerState& s, const HttpRequest& r) { return generate(s, r, chat_generation, chat_format); }},
-    {.method = "POST", .path = "/v1/completions", .generates = true,
-     .handle = [](ServerState& s, const HttpRequest& r) { return generate(s, r, completion_generation, completion_format); }},
-    {.method = "POST", .path = "/generate", .generates = true,
-     .handle = [](ServerState& s, const HttpRequest& r) { return generate(s, r, native_generation, native_format); }},
-    {.method = "GET", .path = "/v1/models", .handle = [](ServerState& s, const HttpRequest&) -> Handled { return models_reply(s); }},
-    {.method = "GET", .path = "/v1/models/*",
-     .handle = [](ServerState& s, const HttpRequest& r) {
-       return page(model_reply(s, std::string_view(r.path).substr(kModelPrefix.size())), r);
-     }},
-    {.method = "POST", .path = "/tokenize",
+    {.method = "POST",
+     .path = "/v1/chat/completions",
+     .generates = true,
+     .handle = [](ServerState& s,
+                  const HttpRequest& r) { return generate(s, r, chat_generation, chat_format); }},
+    {.method = "POST",
+     .path = "/v1/completions",
+     .generates = true,
+     .handle = [](ServerState& s,
+                  const HttpRequest& r) { return generate(s, r, completion_generation, completion_format); }},
+    {.method = "POST",
+     .path = "/generate",
+     .generates = true,
+     .handle = [](ServerState& s,
+                  const HttpRequest& r) { return generate(s, r, native_generation, native_format); }},
+    {.method = "GET",
+     .path = "/v1/models",
+     .handle = [](ServerState& s, const HttpRequest&) -> Handled { return models_reply(s); }},
+    {.method = "GET",
+     .path = "/v1/models/*",
+     .handle =
+         [](ServerState& s, const HttpRequest& r) {
+           return page(model_reply(s, std::string_view(r.path).substr(kModelPrefix.size())), r);
+         }},
+    {.method = "POST",
+     .path = "/tokenize",
      .handle = [](ServerState& s, const HttpRequest& r) { return page(tokenize_reply(s.view, r.body), r); }},
-    {.method = "POST", .path = "/detokenize",
-     .handle = [](ServerState& s, const HttpRequest& r) { return page(detokenize_reply(s.view, r.body), r); }},
-    {.method = "GET", .path = "/metrics", .while_draining = true,
+    {.method = "POST",
+     .path = "/detokenize",
+     .handle = [](ServerState& s,
+                  const HttpRequest& r) { return page(detokenize_reply(s.view, r.body), r); }},
+    {.method = "GET",
+     .path = "/metrics",
+     .while_draining = true,
      .handle = [](ServerState& s, const HttpRequest& r) -> Handled {
        if (wants_json(r)) return HttpReply{.body = metrics_json(s)};
        return HttpReply{.content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_text(s)};
      }},
-    {.method = "GET", .path = "/metrics.json", .while_draining = true,
-     .handle = [](ServerState& s, const HttpRequest&) -> Handled { return HttpReply{.body = metrics_json(s)}; }},
-    {.method = "GET", .path = "/healthz", .while_draining = true,
+    {.method = "GET",
+     .path = "/metrics.json",
+     .while_draining = true,
+     .handle = [](ServerState& s, const HttpRequest&) -> Handled {
+       return HttpReply{.body = metrics_json(s)};
+     }},
+    {.method = "GET",
+     .path = "/healthz",
+     .while_draining = true,
      .handle = [](ServerState& s, const HttpRequest&) -> Handled { return healthz_reply(s); }},
-    {.method = "GET", .path = "/health/live", .open = true, .while_draining = true,
+    {.method = "GET",
+     .path = "/health/live",
+     .open = true,
+     .while_draining = true,
      .handle = [](ServerState&, const HttpRequest&) -> Handled { return live_reply(); }},
-    {.method = "GET", .path = "/health/ready", .open = true, .while_draining = true,
+    {.method = "GET",
+     .path = "/health/ready",
+     .open = true,
+     .while_draining = true,
      .handle = [](ServerState& s, const HttpRequest&) -> Handled { return ready_reply(s); }},
-    {.method = "GET", .path = "/", .handle = [](ServerState& s, const HttpRequest&) -> Handled { return index_reply(s); }},
+    {.method = "GET",
+     .path = "/",
+     .handle = [](ServerState& s, const HttpRequest&) -> Handled { return index_reply(s); }},
 });
 static_assert(kRoutes.size() <= kMaxRoutes);
 
@@ -96,7 +130,8 @@ Error unknown_route(std::string_view path) {
   std::vector<std::string> paths;
   for (const Route& route : kRoutes) paths.emplace_back(route.path);
   const std::optional<std::string> nearest = nearest_name(path, paths);
-  return {.code = Code::req_route, .detail = cat(printable(path), nearest ? cat("; the nearest is ", *nearest) : "")};
+  return {.code = Code::req_route,
+          .detail = cat(printable(path), nearest ? cat("; the nearest is ", *nearest) : "")};
 }
 
 }  // namespace
@@ -104,7 +139,8 @@ Error unknown_route(std::string_view path) {
 std::variant<size_t, HttpReply> Router::admit(const HttpRequest& request) const {
   const auto refuse = [&](const Error& error) { return error_reply(error, request.request_id); };
   if (Status origin = state_.access.check_origin(request); !origin.ok()) return refuse(origin.error());
-  const auto found = std::ranges::find_if(kRoutes, [&](const Route& route) { return matches(route, request.path); });
+  const auto found =
+      std::ranges::find_if(kRoutes, [&](const Route& route) { return matches(route, request.path); });
   // Without a key nobody learns which routes there are.
   if (found == kRoutes.end() || !found->open) {
     if (Status key = state_.access.check_key(request); !key.ok()) return refuse(key.error());
@@ -112,7 +148,8 @@ std::variant<size_t, HttpReply> Router::admit(const HttpRequest& request) const 
   if (found == kRoutes.end()) return refuse(unknown_route(request.path));
   const Route& route = *found;
   if (!matches_method(route, request.method)) {
-    HttpReply reply = refuse({.code = Code::req_method, .detail = cat(printable(request.method), " ", route.path)});
+    HttpReply reply =
+        refuse({.code = Code::req_method, .detail = cat(printable(request.method), " ", route.path)});
     reply.headers.push_back({"Allow", route.method == "GET" ? "GET, HEAD" : std::string(route.method)});
     return reply;
   }
@@ -125,7 +162,11 @@ std::variant<size_t, HttpReply> Router::admit(const HttpRequest& request) const 
 }
 
 Handled Router::handle(size_t route, const HttpRequest& request) const {
-  return kRoutes[route].handle(state_, request);
+  try {
+    return kRoutes[route].handle(state_, request);
+  } catch (const std::bad_alloc&) {  // this request was too much; the others go on
+    return error_reply({.code = Code::mem_alloc}, request.request_id);
+  }
 }
 
 void Router::count(std::optional<size_t> route, int status) const {
@@ -136,10 +177,17 @@ void Router::count(std::optional<size_t> route, int status) const {
 void Router::count_rejection(const Error& error) const {
   ServerMetrics& metrics = state_.metrics;
   switch (error.code) {
-    case Code::req_context: metrics.rejected_context.add(); break;
-    case Code::kv_never_fits: metrics.rejected_kv.add(); break;
-    case Code::engine_stopping: metrics.rejected_draining.add(); break;
-    default: metrics.rejected_invalid.add();
+    case Code::req_context:
+      metrics.rejected_context.add();
+      break;
+    case Code::kv_never_fits:
+      metrics.rejected_kv.add();
+      break;
+    case Code::engine_stopping:
+      metrics.rejected_draining.add();
+      break;
+    default:
+      metrics.rejected_invalid.add();
   }
 }
 

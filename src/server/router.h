@@ -1,5 +1,6 @@
-// Which route answers a request, and what it answers. Two stops: admit() when the header is complete, handle() with the body.
-// Both are pure but for counters, so they run without sockets in tests; handle() may run on any thread.
+// Which route answers a request, and what it answers. Two stops: admit() when the header is complete,
+// handle() with the body. Both are pure but for counters, so they run without sockets in tests; handle() may
+// run on any thread.
 #pragma once
 
 #include <memory>
@@ -41,7 +42,7 @@ std::vector<std::string> route_labels();
 struct RouteInfo {
   std::string_view method;
   std::string_view path;
-  bool open;         // needs no key
+  bool open;  // needs no key
 };
 std::vector<RouteInfo> all_routes();
 

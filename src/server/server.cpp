@@ -5,11 +5,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstring>
 
 #include "base/strings.h"
 #include "server/shard.h"
@@ -23,11 +23,12 @@ using std::chrono::milliseconds;
 
 constexpr int kBacklog = 1024;
 constexpr int kAcceptsAtOnce = 64;
-constexpr milliseconds kBackOff{50};        // when no descriptor is left
+constexpr milliseconds kBackOff{50};  // when no descriptor is left
 constexpr milliseconds kTick{500};
-constexpr milliseconds kLastWrites{500};    // for final events, when the grace is over
+constexpr milliseconds kLastWrites{500};  // for final events, when the grace is over
 constexpr std::string_view kBusyReply =
-    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n\r\n";
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: "
+    "close\r\n\r\n";
 
 Error listen_error(Code code, const ServerOptions& options, const std::string& why) {
   return {.code = code, .detail = cat(options.host, " port ", options.port, ": ", why)};
@@ -44,9 +45,13 @@ Result<asio::ip::tcp::endpoint> resolve(const ServerOptions& options) {
   if (const int failed = ::getaddrinfo(options.host.c_str(), nullptr, &hints, &found); failed != 0) {
     return listen_error(Code::net_host, options, ::gai_strerror(failed));
   }
+  // Of a name with several addresses ("localhost") the IPv4 one, which clients without IPv6 reach too.
+  const addrinfo* chosen = found;
+  while (chosen != nullptr && chosen->ai_family != AF_INET) chosen = chosen->ai_next;
+  if (chosen == nullptr) chosen = found;
   asio::ip::tcp::endpoint endpoint;
-  endpoint.resize(found->ai_addrlen);
-  std::memcpy(endpoint.data(), found->ai_addr, found->ai_addrlen);
+  endpoint.resize(chosen->ai_addrlen);
+  std::memcpy(endpoint.data(), chosen->ai_addr, chosen->ai_addrlen);
   ::freeaddrinfo(found);
   endpoint.port(port);
   return endpoint;
@@ -86,13 +91,13 @@ class ServerImpl final : public Server {
     if (!error) acceptor_->listen(kBacklog, error);
     if (!error) acceptor_->non_blocking(true, error);
     if (error) {
-      const bool not_ours = error == asio::error::make_error_code(static_cast<asio::error::basic_errors>(EADDRNOTAVAIL)) ||
-                            error == asio::error::address_family_not_supported;
+      const bool not_ours = error.value() == EADDRNOTAVAIL || error.value() == EAFNOSUPPORT;
       return listen_error(not_ours ? Code::net_host : Code::net_port, state_.options, error.message());
     }
     const asio::ip::tcp::endpoint bound = acceptor_->local_endpoint(error);
     port_ = bound.port();
-    std::string shown = bound.address().is_unspecified() ? (bound.address().is_v6() ? "::1" : "127.0.0.1") : bound.address().to_string();
+    std::string shown = bound.address().is_unspecified() ? (bound.address().is_v6() ? "::1" : "127.0.0.1")
+                                                         : bound.address().to_string();
     if (shown.find(':') != std::string::npos) shown = cat("[", shown, "]");
     state_.base_url = cat("http://", shown, ":", port_);
     spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -131,7 +136,8 @@ class ServerImpl final : public Server {
     acceptor_->async_wait(asio::socket_base::wait_read, [this](error_code error) {
       if (error || !acceptor_->is_open()) return;
       for (int i = 0; i < kAcceptsAtOnce; ++i) {
-        const int descriptor = ::accept4(acceptor_->native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        const int descriptor =
+            ::accept4(acceptor_->native_handle(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (descriptor >= 0) {
           take(descriptor);
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
@@ -148,7 +154,9 @@ class ServerImpl final : public Server {
     state_.metrics.connections_total.add();
     if (state_.connections.load(std::memory_order_relaxed) >= state_.options.max_connections) {
       state_.metrics.connections_refused.add();
-      const std::string body = error_json({.code = Code::net_busy, .detail = cat(state_.options.max_connections, " are allowed")}, new_request_id());
+      const std::string body =
+          error_json({.code = Code::net_busy, .detail = cat(state_.options.max_connections, " are allowed")},
+                     new_request_id());
       const std::string reply = cat(kBusyReply, body);
       // A fresh socket takes this at once; if not, the client sees the connection closed.
       const ssize_t sent = ::send(descriptor, reply.data(), reply.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -161,18 +169,20 @@ class ServerImpl final : public Server {
     next_shard_ = (next_shard_ + 1) % shards_.size();
   }
 
-  // No descriptor left: the spare one lets a waiting client be closed instead of left hanging, and a pause keeps the loop from
-  // spinning on the listener that stays readable.
+  // No descriptor left: the spare one lets a waiting client be closed instead of left hanging, and a pause
+  // keeps the loop from spinning on the listener that stays readable.
   void refuse_and_back_off() {
     if (spare_ >= 0) {
       ::close(spare_);
-      if (const int descriptor = ::accept4(acceptor_->native_handle(), nullptr, nullptr, SOCK_CLOEXEC); descriptor >= 0) {
+      if (const int descriptor = ::accept4(acceptor_->native_handle(), nullptr, nullptr, SOCK_CLOEXEC);
+          descriptor >= 0) {
         state_.metrics.connections_refused.add();
         ::close(descriptor);
       }
     }
     spare_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (state_.options.log != nullptr && !said_full_) state_.options.log->warn("server", "no file descriptor left for new connections");
+    if (state_.options.log != nullptr && !said_full_)
+      state_.options.log->warn("server", "no file descriptor left for new connections");
     said_full_ = true;
     back_off_->expires_after(kBackOff);
     back_off_->async_wait([this](error_code error) {
@@ -239,8 +249,8 @@ class ServerImpl final : public Server {
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::start(ServedModel model, ServerOptions options) {
-  INFERD_CHECK(model.engine != nullptr && model.tokenizer != nullptr && !model.name.empty() && options.shards >= 1 &&
-               (!options.api_key || !options.api_key->empty()));
+  INFERD_CHECK(model.engine != nullptr && model.tokenizer != nullptr && !model.name.empty() &&
+               options.shards >= 1 && (!options.api_key || !options.api_key->empty()));
   INFERD_TRY(const asio::ip::tcp::endpoint endpoint, resolve(options));
   const bool beyond_loopback = !endpoint.address().is_loopback();
   if (beyond_loopback && !options.api_key && !options.allow_open) {

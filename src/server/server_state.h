@@ -1,4 +1,5 @@
-// What all parts of one server share: the model, the options, and what is counted. Const or atomic; any thread.
+// What all parts of one server share: the model, the options, and what is counted. Const or atomic; any
+// thread.
 #pragma once
 
 #include <array>
@@ -33,12 +34,12 @@ inline constexpr size_t kMaxRoutes = 20;
 
 struct ServerMetrics {
   Counter connections_total;
-  Counter connections_refused;    // more than max_connections, or no descriptor left
+  Counter connections_refused;               // more than max_connections, or no descriptor left
   Counter http_requests[kMaxRoutes + 1][3];  // by route (the last: no route), and 2xx, 4xx, 5xx
-  Counter clients_gone;           // hung up before their answer was complete
-  Counter slow_readers;           // dropped
-  Counter timeouts;               // of headers, bodies and idle connections
-  Counter rejected_invalid;       // generation requests that were refused before the engine saw them
+  Counter clients_gone;                      // hung up before their answer was complete
+  Counter slow_readers;                      // dropped
+  Counter timeouts;                          // of headers, bodies and idle connections
+  Counter rejected_invalid;  // generation requests that were refused before the engine saw them
   Counter rejected_context;
   Counter rejected_kv;
   Counter rejected_draining;
@@ -53,8 +54,8 @@ struct ServerState {
   ServerMetrics metrics;
   RateWindow rate;
   std::atomic<bool> draining{false};
-  std::atomic<int64_t> connections{0}; // open
-  std::atomic<int64_t> in_flight{0};   // HTTP requests, from their first byte to the end of the answer
+  std::atomic<int64_t> connections{0};  // open
+  std::atomic<int64_t> in_flight{0};    // HTTP requests, from their first byte to the end of the answer
   std::string base_url;
 
   ServerState(ServedModel served, ServerOptions chosen, bool beyond_loopback);

@@ -31,7 +31,8 @@ class OwnedDescriptor {
 // Outlives the shard when the engine still holds requests: their events then go nowhere.
 class Shard::Sink final : public EventSink {
  public:
-  Sink(std::shared_ptr<asio::io_context> io, std::weak_ptr<Shard> shard) : io_(std::move(io)), shard_(std::move(shard)) {}
+  Sink(std::shared_ptr<asio::io_context> io, std::weak_ptr<Shard> shard)
+      : io_(std::move(io)), shard_(std::move(shard)) {}
 
   void on_events(std::vector<Event> events) override {
     asio::post(*io_, [shard = shard_, events = std::move(events)]() mutable {
@@ -47,11 +48,14 @@ class Shard::Sink final : public EventSink {
 Shard::Shard(ServerState& state, TextWorker& worker)
     : state_(state), router_(state), worker_(worker), io_(std::make_shared<asio::io_context>(1)) {}
 
-Shard::~Shard() { join(); }
+Shard::~Shard() {
+  join();
+}
 
 void Shard::start() {
   sink_ = std::make_shared<Sink>(io_, weak_from_this());
-  keep_running_ = std::make_shared<asio::executor_work_guard<asio::io_context::executor_type>>(io_->get_executor());
+  keep_running_ =
+      std::make_shared<asio::executor_work_guard<asio::io_context::executor_type>>(io_->get_executor());
   thread_ = std::thread([this] { io_->run(); });
 }
 
@@ -98,7 +102,9 @@ Result<RequestId> Shard::submit(Request request, Connection& connection, size_t 
   return id;
 }
 
-void Shard::forget(RequestId request) { readers_.erase(request); }
+void Shard::forget(RequestId request) {
+  readers_.erase(request);
+}
 
 void Shard::deliver(std::vector<Event> events) {
   std::vector<Connection*> touched;

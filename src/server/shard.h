@@ -1,5 +1,5 @@
-// One I/O thread with its connections. The engine posts one closure to it for each step; it hands the events on to the
-// connections that asked.
+// One I/O thread with its connections. The engine posts one closure to it for each step; it hands the events
+// on to the connections that asked.
 #pragma once
 
 #include <array>
@@ -23,10 +23,10 @@ class Shard : public std::enable_shared_from_this<Shard> {
 
   // Any thread.
   void start();
-  void adopt(int descriptor);      // a connected socket, which this takes
-  void drain();                    // finish_up() for all connections; on_idle is called whenever no request is under way
+  void adopt(int descriptor);  // a connected socket, which this takes
+  void drain();  // finish_up() for all connections; on_idle is called whenever no request is under way
   void end_all(const Error& error);
-  void close();                    // everything; the thread ends
+  void close();  // everything; the thread ends
   void join();
   boost::asio::io_context& io() { return *io_; }
   // Set before start(); called on the shard's thread while it drains.
@@ -38,7 +38,8 @@ class Shard : public std::enable_shared_from_this<Shard> {
   TextWorker& worker() { return worker_; }
   std::array<char, 65536>& scratch() { return scratch_; }  // what was just read from a socket
   bool draining() const { return draining_; }
-  // Gives a request to the engine. Its events come to `connection` as those of request number `number` until forget().
+  // Gives a request to the engine. Its events come to `connection` as those of request number `number` until
+  // forget().
   Result<RequestId> submit(Request request, Connection& connection, size_t number);
   void forget(RequestId request);
   // Around a request, from its first byte to the end of its answer.

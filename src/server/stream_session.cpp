@@ -9,18 +9,21 @@ void keep_earliest(int64_t& kept, int64_t time) {
   if (time != 0 && (kept == 0 || time < kept)) kept = time;
 }
 
-double milliseconds(int64_t from, int64_t to) {
-  return from == 0 || to <= from ? 0 : static_cast<double>(to - from) * 1e-6;
-}
-
 }  // namespace
 
-StreamSession::StreamSession(const Tokenizer& tokenizer, Generation generation, std::unique_ptr<AnswerFormat> format,
-                             std::string request_id)
-    : generation_(std::move(generation)), format_(std::move(format)), request_id_(std::move(request_id)),
+double elapsed_ms(int64_t from_ns, int64_t to_ns) {
+  return from_ns == 0 || to_ns <= from_ns ? 0 : static_cast<double>(to_ns - from_ns) * 1e-6;
+}
+
+StreamSession::StreamSession(const Tokenizer& tokenizer, Generation generation,
+                             std::unique_ptr<AnswerFormat> format, std::string request_id)
+    : generation_(std::move(generation)),
+      format_(std::move(format)),
+      request_id_(std::move(request_id)),
       open_(generation_.answers()) {
   for (size_t i = 0; i < open_; ++i) {
-    states_.push_back({.text = AnswerText(tokenizer, generation_.matcher, generation_.sampling.min_tokens), .answer = {}});
+    states_.push_back(
+        {.text = AnswerText(tokenizer, generation_.matcher, generation_.sampling.min_tokens), .answer = {}});
     states_.back().answer.end.answer = i;
   }
   totals_.answers = static_cast<int64_t>(open_);
@@ -46,7 +49,8 @@ void StreamSession::on_event(size_t request, Event event) {
 
 void StreamSession::on_token(size_t index, Event event) {
   State& state = states_[index];
-  const bool stop_id = std::ranges::find(generation_.sampling.stop_ids, event.id) != generation_.sampling.stop_ids.end();
+  const bool stop_id =
+      std::ranges::find(generation_.sampling.stop_ids, event.id) != generation_.sampling.stop_ids.end();
   std::vector<TokenInfo> tokens;
   if (generation_.logprobs || generation_.return_token_ids) {
     tokens.push_back({event.id, event.logprob, std::move(event.top), state.text.characters()});
@@ -59,7 +63,9 @@ void StreamSession::send_delta(size_t index, std::string text, std::vector<Token
   if (text.empty() && tokens.empty()) return;
   State& state = states_[index];
   if (generation_.stream) {
-    format_->delta(output_, {.answer = index, .first = !state.started, .text = std::move(text), .tokens = std::move(tokens)});
+    format_->delta(
+        output_,
+        {.answer = index, .first = !state.started, .text = std::move(text), .tokens = std::move(tokens)});
   } else {
     state.answer.text += text;
     for (TokenInfo& token : tokens) state.answer.tokens.push_back(std::move(token));
@@ -105,9 +111,9 @@ void StreamSession::add_stats(size_t index, const RequestStats& stats) {
   keep_earliest(scheduled_ns_, stats.first_scheduled_ns);
   keep_earliest(first_token_ns_, stats.first_token_ns);
   finished_ns_ = std::max(finished_ns_, stats.finished_ns);
-  totals_.queue_ms = milliseconds(arrival_ns_, scheduled_ns_);
-  totals_.prompt_ms = milliseconds(scheduled_ns_, first_token_ns_);
-  totals_.output_ms = milliseconds(first_token_ns_, finished_ns_);
+  totals_.queue_ms = elapsed_ms(arrival_ns_, scheduled_ns_);
+  totals_.prompt_ms = elapsed_ms(scheduled_ns_, first_token_ns_);
+  totals_.output_ms = elapsed_ms(first_token_ns_, finished_ns_);
 }
 
 void StreamSession::fail(const Error& error) {

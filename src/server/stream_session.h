@@ -1,5 +1,5 @@
-// One generation request while it runs: the engine's events go in, bytes of the answer come out. Lives on its connection's
-// I/O thread and knows no socket.
+// One generation request while it runs: the engine's events go in, bytes of the answer come out. Lives on its
+// connection's I/O thread and knows no socket.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,14 @@
 
 namespace inferd {
 
+// From one moment of the monotonic clock to another; 0 when the first never came, or came later.
+double elapsed_ms(int64_t from_ns, int64_t to_ns);
+
 class StreamSession {
  public:
   // The tokenizer must outlive the session.
-  StreamSession(const Tokenizer& tokenizer, Generation generation, std::unique_ptr<AnswerFormat> format, std::string request_id);
+  StreamSession(const Tokenizer& tokenizer, Generation generation, std::unique_ptr<AnswerFormat> format,
+                std::string request_id);
 
   bool streams() const { return generation_.stream; }
 
@@ -32,7 +36,7 @@ class StreamSession {
   // And every answer came to its own end; otherwise the engine may still be at work on some.
   bool completed() const { return open_ == 0; }
 
-  std::string& output() { return output_; }    // of a stream: bytes that were not sent yet
+  std::string& output() { return output_; }             // of a stream: bytes that were not sent yet
   HttpReply take_reply() { return std::move(reply_); }  // of others, once finished
 
  private:

@@ -14,27 +14,34 @@ Error misplaced(std::string_view field, std::string_view input) {
 }
 
 Result<std::vector<int32_t>> tokens_of(const ModelView& model, RequestFields& fields) {
-  const int inputs = static_cast<int>(fields.prompt.has_value()) + static_cast<int>(fields.content.has_value()) +
+  const int inputs = static_cast<int>(fields.prompt.has_value()) +
+                     static_cast<int>(fields.content.has_value()) +
                      static_cast<int>(fields.messages.has_value());
   if (inputs == 0) return missing_error("prompt", "a string (or content, or messages)");
-  if (inputs > 1) return value_error("prompt", "one of several inputs", "one of prompt, content and messages");
+  if (inputs > 1)
+    return value_error("prompt", "one of several inputs", "one of prompt, content and messages");
   if (!fields.content && fields.add_special) return misplaced("add_special", "content");
   if (!fields.content && fields.parse_special) return misplaced("parse_special", "content");
-  if (fields.content && fields.add_special_tokens) return misplaced("add_special_tokens", "prompt or messages");
+  if (fields.content && fields.add_special_tokens)
+    return misplaced("add_special_tokens", "prompt or messages");
   if (!fields.messages && fields.tools) return misplaced("tools", "messages");
-  if (!fields.messages && !fields.template_arguments.empty()) return misplaced("chat_template_kwargs", "messages");
-  if (!fields.messages && !fields.add_generation_prompt) return misplaced("add_generation_prompt", "messages");
+  if (!fields.messages && !fields.template_arguments.empty())
+    return misplaced("chat_template_kwargs", "messages");
+  if (!fields.messages && !fields.add_generation_prompt)
+    return misplaced("add_generation_prompt", "messages");
 
   if (fields.messages) {
     if (fields.add_special_tokens.value_or(false)) {
-      return value_error("add_special_tokens", "true with messages", "false: the chat template writes the special tokens");
+      return value_error("add_special_tokens", "true with messages",
+                         "false: the chat template writes the special tokens");
     }
     return encode_chat(model, fields);
   }
   if (fields.prompt) {
     if (!fields.prompt->is_string()) return type_error("prompt", *fields.prompt, "a string");
-    return model.tokenizer->encode(fields.prompt->as_string(),
-                                   {.add_special = fields.add_special_tokens.value_or(true), .parse_special = true});
+    return model.tokenizer->encode(
+        fields.prompt->as_string(),
+        {.add_special = fields.add_special_tokens.value_or(true), .parse_special = true});
   }
   return model.tokenizer->encode(*fields.content, {.add_special = fields.add_special.value_or(false),
                                                    .parse_special = fields.parse_special.value_or(true)});

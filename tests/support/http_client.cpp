@@ -19,7 +19,8 @@ namespace {
 using Time = std::chrono::steady_clock::time_point;
 
 int milliseconds_left(Time end) {
-  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+  const auto left =
+      std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
   return static_cast<int>(std::max<int64_t>(0, left));
 }
 
@@ -53,7 +54,8 @@ std::vector<std::string> HttpResponse::events() const {
 HttpClient::HttpClient(int port, int receive_buffer) {
   socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   INFERD_CHECK(socket_ >= 0, "socket");
-  if (receive_buffer > 0) ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+  if (receive_buffer > 0)
+    ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
   const int on = 1;
   ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   sockaddr_in address{};
@@ -157,7 +159,9 @@ bool HttpClient::wait_closed(std::chrono::milliseconds timeout) {
   return ended_;
 }
 
-void HttpClient::shut_down_sending() { ::shutdown(socket_, SHUT_WR); }
+void HttpClient::shut_down_sending() {
+  ::shutdown(socket_, SHUT_WR);
+}
 
 void HttpClient::close() {
   if (socket_ >= 0) ::close(socket_);
@@ -170,7 +174,8 @@ void HttpClient::reset() {
   close();
 }
 
-std::string request_text(std::string_view method, std::string_view path, std::string_view body, const Headers& headers) {
+std::string request_text(std::string_view method, std::string_view path, std::string_view body,
+                         const Headers& headers) {
   std::string text = cat(method, " ", path, " HTTP/1.1\r\n");
   bool has_host = false;
   for (const auto& [name, value] : headers) {
@@ -178,19 +183,23 @@ std::string request_text(std::string_view method, std::string_view path, std::st
     has_host = has_host || to_lower_ascii(name) == "host";
   }
   if (!has_host) text += "Host: 127.0.0.1\r\n";
-  if (!body.empty() || method == "POST") text += cat("Content-Type: application/json\r\nContent-Length: ", body.size(), "\r\n");
+  if (!body.empty() || method == "POST")
+    text += cat("Content-Type: application/json\r\nContent-Length: ", body.size(), "\r\n");
   text += "\r\n";
   text += body;
   return text;
 }
 
-HttpResponse http(int port, std::string_view method, std::string_view path, std::string_view body, const Headers& headers) {
+HttpResponse http(int port, std::string_view method, std::string_view path, std::string_view body,
+                  const Headers& headers) {
   HttpClient client(port);
   client.send(request_text(method, path, body, headers));
   return client.read_response(std::chrono::seconds(60), method == "HEAD");
 }
 
-HttpResponse get(int port, std::string_view path, const Headers& headers) { return http(port, "GET", path, "", headers); }
+HttpResponse get(int port, std::string_view path, const Headers& headers) {
+  return http(port, "GET", path, "", headers);
+}
 
 HttpResponse post(int port, std::string_view path, std::string_view body, const Headers& headers) {
   return http(port, "POST", path, body, headers);

@@ -13,13 +13,13 @@
 namespace inferd::test {
 
 struct HttpResponse {
-  int status = 0;       // 0: nothing came
+  int status = 0;                                            // 0: nothing came
   std::vector<std::pair<std::string, std::string>> headers;  // names in lower case
-  std::string body;     // chunks joined
+  std::string body;                                          // chunks joined
   bool complete = false;
 
   std::string header(std::string_view name) const;  // empty when absent
-  Json json() const;    // ends the test program when the body is no JSON
+  Json json() const;                                // ends the test program when the body is no JSON
   // The data of each server-sent event, comments left out.
   std::vector<std::string> events() const;
 };
@@ -43,23 +43,25 @@ class HttpClient {
   bool wait_closed(std::chrono::milliseconds timeout = std::chrono::seconds(20));
 
   void shut_down_sending();
-  void close();   // in the ordinary way
-  void reset();   // with RST
+  void close();  // in the ordinary way
+  void reset();  // with RST
 
  private:
   bool fill(std::chrono::steady_clock::time_point end);
 
   int socket_ = -1;
-  std::string buffer_;   // received, not given out
+  std::string buffer_;  // received, not given out
   bool ended_ = false;
 };
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-std::string request_text(std::string_view method, std::string_view path, std::string_view body = "", const Headers& headers = {});
+std::string request_text(std::string_view method, std::string_view path, std::string_view body = "",
+                         const Headers& headers = {});
 
 // One request on a connection of its own.
-HttpResponse http(int port, std::string_view method, std::string_view path, std::string_view body = "", const Headers& headers = {});
+HttpResponse http(int port, std::string_view method, std::string_view path, std::string_view body = "",
+                  const Headers& headers = {});
 HttpResponse get(int port, std::string_view path, const Headers& headers = {});
 HttpResponse post(int port, std::string_view path, std::string_view body, const Headers& headers = {});
 

@@ -17,7 +17,9 @@ T must(Result<T> result) {
   return std::move(result).value();
 }
 
-std::string model_path() { return golden_dir() + "/tiny/llama/gguf/tiny-llama-f32.gguf"; }
+std::string model_path() {
+  return golden_dir() + "/tiny/llama/gguf/tiny-llama-f32.gguf";
+}
 
 // Slow or failing on demand, once armed: record() is called once a step.
 class TestDevice final : public Device {
@@ -29,9 +31,15 @@ class TestDevice final : public Device {
   std::string name() const override { return device_->name(); }
   int lag() const override { return device_->lag(); }
   int kv_page_tokens() const override { return device_->kv_page_tokens(); }
-  Result<Buffer> allocate(int64_t bytes, std::string_view what) override { return device_->allocate(bytes, what); }
-  void upload(void* device, const void* host, int64_t bytes) override { device_->upload(device, host, bytes); }
-  void download(void* host, const void* device, int64_t bytes) override { device_->download(host, device, bytes); }
+  Result<Buffer> allocate(int64_t bytes, std::string_view what) override {
+    return device_->allocate(bytes, what);
+  }
+  void upload(void* device, const void* host, int64_t bytes) override {
+    device_->upload(device, host, bytes);
+  }
+  void download(void* host, const void* device, int64_t bytes) override {
+    device_->download(host, device, bytes);
+  }
   uint64_t record() override {
     if (!armed_) return device_->record();
     if (++steps_ == fail_at_step_) throw DeviceError("injected fault in /secret/path at 0xdeadbeef");
@@ -39,7 +47,9 @@ class TestDevice final : public Device {
     return device_->record();
   }
   void wait(uint64_t mark) override { device_->wait(mark); }
-  std::unique_ptr<Graph> capture(const std::function<void()>& body) override { return device_->capture(body); }
+  std::unique_ptr<Graph> capture(const std::function<void()>& body) override {
+    return device_->capture(body);
+  }
   void replay(Graph& graph) override { device_->replay(graph); }
 
  private:
@@ -73,14 +83,17 @@ ModelView tiny_model_view(const TinyServerOptions& options) {
   view.name = "tiny-llama";
   view.aliases = {"tiny", "org/tiny"};
   view.tokenizer = std::make_shared<const Tokenizer>(must(Tokenizer::create(data)));
-  const std::string source = options.chat_template.empty() ? std::string(must(file.string("tokenizer.chat_template"))) : options.chat_template;
+  const std::string source = options.chat_template.empty()
+                                 ? std::string(must(file.string("tokenizer.chat_template")))
+                                 : options.chat_template;
   if (options.has_template) {
     view.chat_template = std::make_shared<const ChatTemplate>(must(ChatTemplate::parse(source)));
   }
   view.defaults = options.defaults;
   const int32_t page_tokens = 16;
-  const int32_t pages =
-      options.kv_pages > 0 ? options.kv_pages : (options.ctx + page_tokens - 1) / page_tokens * options.max_seqs;
+  const int32_t pages = options.kv_pages > 0
+                            ? options.kv_pages
+                            : (options.ctx + page_tokens - 1) / page_tokens * options.max_seqs;
   view.limits = {.max_seqs = options.max_seqs,
                  .ctx = options.ctx,
                  .prefill_chunk = options.prefill_chunk,
@@ -91,7 +104,8 @@ ModelView tiny_model_view(const TinyServerOptions& options) {
 
 TinyServer::TinyServer(const TinyServerOptions& options) : view_(tiny_model_view(options)) {
   Backend backend = make_reference_backend();
-  auto test_device = std::make_unique<TestDevice>(std::move(backend.device), options.fail_at_step, options.step_delay);
+  auto test_device =
+      std::make_unique<TestDevice>(std::move(backend.device), options.fail_at_step, options.step_delay);
   TestDevice& device = *test_device;
   backend.device = std::move(test_device);
   INFERD_CHECK(backend.device->kv_page_tokens() == view_.limits.pool.page_tokens, "page size");
@@ -131,7 +145,8 @@ TinyServer::~TinyServer() {
 
 bool TinyServer::settle() const {
   for (int i = 0; i < 20000; ++i) {
-    if (engine_->requests_in_flight() == 0 && engine_->metrics().kv_blocks_active.value() == 0 && server_->requests_in_flight() == 0) {
+    if (engine_->requests_in_flight() == 0 && engine_->metrics().kv_blocks_active.value() == 0 &&
+        server_->requests_in_flight() == 0) {
       return true;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -1,5 +1,5 @@
-// A whole server in this process: the tiny llama model on the reference backend, its tokenizer and chat template, on a free
-// port of the loopback.
+// A whole server in this process: the tiny llama model on the reference backend, its tokenizer and chat
+// template, on a free port of the loopback.
 #pragma once
 
 #include <chrono>
@@ -14,15 +14,15 @@ struct TinyServerOptions {
   int32_t ctx = 256;
   int32_t max_seqs = 8;
   int32_t max_queue = 64;
-  int32_t kv_pages = 0;             // 0: max_seqs · ctx
+  int32_t kv_pages = 0;  // 0: max_seqs · ctx
   int32_t prefill_chunk = 64;
-  std::string chat_template;        // empty: the file's own
+  std::string chat_template;  // empty: the file's own
   bool has_template = true;
   SamplingParams defaults;
   bool start_engine = true;
-  int fail_at_step = 0;             // throws DeviceError in this step, counted from 1; 0: never
+  int fail_at_step = 0;  // throws DeviceError in this step, counted from 1; 0: never
   std::chrono::microseconds step_delay{0};
-  ServerOptions server;             // the port is a free one
+  ServerOptions server;  // the port is a free one
 };
 
 // The tokenizer and chat template of the tiny model, without an engine.
