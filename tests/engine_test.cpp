@@ -12,7 +12,9 @@
 namespace inferd {
 namespace {
 
-std::string tiny_llama() { return test::golden_dir() + "/tiny/llama/gguf/tiny-llama-f32.gguf"; }
+std::string tiny_llama() {
+  return test::golden_dir() + "/tiny/llama/gguf/tiny-llama-f32.gguf";
+}
 
 std::vector<int32_t> prompt_of(int32_t length, int32_t salt = 0) {
   std::vector<int32_t> ids;
@@ -39,7 +41,8 @@ TEST(Engine, greedy_ids_are_the_golden_ones) {
   const auto h = harness({.kv_dtype = KvDType::f32});
   for (size_t p = 0; p < 3; ++p) {
     std::vector<int32_t> prompt;
-    for (const Json& id : golden.find("prompts")->as_array()[p].as_array()) prompt.push_back(static_cast<int32_t>(id.as_integer()));
+    for (const Json& id : golden.find("prompts")->as_array()[p].as_array())
+      prompt.push_back(static_cast<int32_t>(id.as_integer()));
     const RequestId id = h->submit(greedy(prompt, 32));
     h->run();
     const std::vector<int32_t>& ids = h->outcome(id).ids;
@@ -47,7 +50,8 @@ TEST(Engine, greedy_ids_are_the_golden_ones) {
     for (size_t i = 0; i < 32; ++i) {
       // Below this margin two right programs may part ways (golden README).
       if (variant.find("margin")->as_array()[p].as_array()[i].as_number() < 1e-3) break;
-      EXPECT_EQ(ids[i], variant.find("greedy")->as_array()[p].as_array()[i].as_integer()) << "prompt " << p << " step " << i;
+      EXPECT_EQ(ids[i], variant.find("greedy")->as_array()[p].as_array()[i].as_integer())
+          << "prompt " << p << " step " << i;
     }
     EXPECT_EQ(h->outcome(id).reason, FinishReason::length);
   }
@@ -98,7 +102,8 @@ TEST(Engine, a_stop_check_ends_each_choice_on_its_own) {
   EXPECT_EQ(h->outcome(id, 1).ids.size(), 7u);
   EXPECT_EQ(h->outcome(id, 2).ids.size(), 20u);
   EXPECT_EQ(h->outcome(id, 2).reason, FinishReason::length);
-  EXPECT_NE(h->outcome(id, 1).ids, std::vector<int32_t>(h->outcome(id, 2).ids.begin(), h->outcome(id, 2).ids.begin() + 7));
+  EXPECT_NE(h->outcome(id, 1).ids,
+            std::vector<int32_t>(h->outcome(id, 2).ids.begin(), h->outcome(id, 2).ids.begin() + 7));
 }
 
 TEST(Engine, log_probabilities_are_those_of_the_raw_model) {
@@ -170,7 +175,8 @@ TEST(Engine, stopping_ends_open_requests_with_an_error_event) {
 
 TEST(Engine, a_fault_in_any_step_ends_every_request_with_an_error_event) {
   for (const int step : {1, 2, 3, 10, 25}) {
-    const auto h = test::EngineHarness::create(test::make_faulty(make_reference_backend(), step), tiny_llama(), {.max_seqs = 3});
+    const auto h = test::EngineHarness::create(test::make_faulty(make_reference_backend(), step),
+                                               tiny_llama(), {.max_seqs = 3});
     std::vector<RequestId> ids;
     for (int i = 0; i < 5; ++i) ids.push_back(h->submit(greedy(prompt_of(10 + i, i), 60)));
     h->run();

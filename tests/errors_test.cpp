@@ -1,6 +1,7 @@
-// Every row of the error table is provoked here, and its text compared with tests/golden/errors.txt: what was wrong, what
-// was given, what is allowed, where, and the fix. docs/errors.md is held to the same table.
-// After a change that is meant: INFERD_UPDATE_GOLDEN=1 writes both files anew; read the difference before committing it.
+// Every row of the error table is provoked here, and its text compared with tests/golden/errors.txt: what was
+// wrong, what was given, what is allowed, where, and the fix. docs/errors.md is held to the same table. After
+// a change that is meant: INFERD_UPDATE_GOLDEN=1 writes both files anew; read the difference before
+// committing it.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,19 +40,24 @@ using testing_hub::StubIndex;
 using testing_hub::StubModel;
 using testing_hub::write_file;
 
-std::string text_of(const Error& error) { return error.terminal_text(); }
+std::string text_of(const Error& error) {
+  return error.terminal_text();
+}
 template <typename T>
 std::string text_of(const Result<T>& result) {
   return result.ok() ? "no error\n" : result.error().terminal_text();
 }
 
-std::string http_text(const test::HttpResponse& response) { return cat("HTTP ", response.status, " ", response.body, "\n"); }
+std::string http_text(const test::HttpResponse& response) {
+  return cat("HTTP ", response.status, " ", response.body, "\n");
+}
 
 std::string tiny(const std::string& family, const std::string& variant = "f32") {
   return cat(test::golden_dir(), "/tiny/", family, "/gguf/tiny-", family, "-", variant, ".gguf");
 }
 
-// Runs in a child process and gives what that wrote to stderr: for errors that end a process, or that root never sees.
+// Runs in a child process and gives what that wrote to stderr: for errors that end a process, or that root
+// never sees.
 std::string in_child(const std::function<void()>& body, bool as_nobody) {
   int ends[2];
   INFERD_CHECK(::pipe(ends) == 0, "pipe");
@@ -66,7 +72,8 @@ std::string in_child(const std::function<void()>& body, bool as_nobody) {
   ::close(ends[1]);
   std::string text;
   char chunk[4096];
-  for (ssize_t got = ::read(ends[0], chunk, sizeof chunk); got > 0; got = ::read(ends[0], chunk, sizeof chunk)) {
+  for (ssize_t got = ::read(ends[0], chunk, sizeof chunk); got > 0;
+       got = ::read(ends[0], chunk, sizeof chunk)) {
     text.append(chunk, static_cast<size_t>(got));
   }
   ::close(ends[0]);
@@ -82,7 +89,8 @@ std::string gguf_error(Code code) {
   return "no hostile file\n";
 }
 
-std::string model_error(const std::string& path, const std::function<void(DecoderConfig&)>& change = nullptr) {
+std::string model_error(const std::string& path,
+                        const std::function<void(DecoderConfig&)>& change = nullptr) {
   const GgufFile file = GgufFile::open(path).value();
   Result<DecoderConfig> config = read_decoder_config(file);
   if (!config.ok()) return text_of(config.error());
@@ -102,7 +110,8 @@ std::string plan_error() {
 std::string template_error(const std::string& source) {
   const Result<ChatTemplate> parsed = ChatTemplate::parse(source);
   if (!parsed.ok()) return text_of(parsed.error());
-  return text_of(parsed->render(Json(Json::Array{Json::Object{{"role", "user"}, {"content", "hi"}}}), nullptr, nullptr, {}, true));
+  return text_of(parsed->render(Json(Json::Array{Json::Object{{"role", "user"}, {"content", "hi"}}}), nullptr,
+                                nullptr, {}, true));
 }
 
 Request a_request(int32_t max_tokens = 4) {
@@ -120,14 +129,16 @@ std::string submit_error(const std::shared_ptr<test::EngineHarness>& h) {
 }
 
 std::string engine_failed() {
-  const auto h = test::EngineHarness::create(test::make_faulty(make_reference_backend(), 1), tiny("llama"), {});
+  const auto h =
+      test::EngineHarness::create(test::make_faulty(make_reference_backend(), 1), tiny("llama"), {});
   const RequestId id = h->submit(a_request());
   h->run();
   return h->outcome(id).error + "\n" + submit_error(h);
 }
 
 std::string no_token() {
-  const auto h = test::EngineHarness::create(make_reference_backend(), tiny("llama"), {.banned = std::vector<uint32_t>(9, ~uint32_t{0})});
+  const auto h = test::EngineHarness::create(make_reference_backend(), tiny("llama"),
+                                             {.banned = std::vector<uint32_t>(9, ~uint32_t{0})});
   const RequestId id = h->submit(a_request());
   h->run();
   return h->outcome(id).error + "\n";
@@ -140,7 +151,8 @@ std::string engine_stopping() {
 }
 
 std::string engine_full() {
-  const auto h = test::EngineHarness::create(make_reference_backend(), tiny("llama"), {.max_seqs = 1, .max_queue = 0});
+  const auto h =
+      test::EngineHarness::create(make_reference_backend(), tiny("llama"), {.max_seqs = 1, .max_queue = 0});
   h->submit(a_request());
   std::string text = submit_error(h);
   h->run();
@@ -160,7 +172,7 @@ std::string raw_http(const std::string& request, const test::TinyServerOptions& 
 }
 
 std::string serve_error(ServerOptions options) {
-  test::TinyServer one;   // an engine and a tokenizer to serve
+  test::TinyServer one;  // an engine and a tokenizer to serve
   ServedModel model;
   model.name = "m";
   model.engine = &one.engine();
@@ -240,8 +252,11 @@ std::string key_file() {
   const ScratchFolder scratch;
   const std::string path = scratch.path + "/key";
   write_file(path, "short");
-  std::filesystem::permissions(path, std::filesystem::perms::owner_read | std::filesystem::perms::others_read);
-  return test::run_process(INFERD_BINARY_DIR "/inferd", {"serve", tiny("llama"), "--port", "0", "--api-key-file", path}).err;
+  std::filesystem::permissions(path,
+                               std::filesystem::perms::owner_read | std::filesystem::perms::others_read);
+  return test::run_process(INFERD_BINARY_DIR "/inferd",
+                           {"serve", tiny("llama"), "--port", "0", "--api-key-file", path})
+      .err;
 }
 
 std::string other_bytes() {
@@ -254,15 +269,20 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
   static const ScratchFolder scratch;
   static const std::vector<std::pair<Code, std::function<std::string()>>> kAll = {
       {Code::arg_command, [] { return text_of(parse_options(std::vector<std::string>{"srve"})); }},
-      {Code::arg_option, [] { return text_of(parse_options(std::vector<std::string>{"serve", "--prot", "1"})); }},
-      {Code::arg_value, [] { return text_of(parse_options(std::vector<std::string>{"serve", "--port", "70000"})); }},
+      {Code::arg_option,
+       [] { return text_of(parse_options(std::vector<std::string>{"serve", "--prot", "1"})); }},
+      {Code::arg_value,
+       [] { return text_of(parse_options(std::vector<std::string>{"serve", "--port", "70000"})); }},
       {Code::arg_missing, [] { return text_of(parse_options(std::vector<std::string>{"run"})); }},
       {Code::io_not_found, [] { return text_of(MappedFile::open(scratch.path + "/absent.gguf")); }},
       {Code::io_permission, permission_denied},
       {Code::io_read, [] { return text_of(MappedFile::open(scratch.path)); }},
       {Code::io_disk_full, fetch_more_than_the_disk},
       {Code::io_changed, cut_while_mapped},
-      {Code::io_write, [] { return test::run_process(INFERD_BINARY_DIR "/inferd", {"--help"}, {.stdout_path = "/dev/full"}).err; }},
+      {Code::io_write,
+       [] {
+         return test::run_process(INFERD_BINARY_DIR "/inferd", {"--help"}, {.stdout_path = "/dev/full"}).err;
+       }},
       {Code::gguf_magic, [] { return gguf_error(Code::gguf_magic); }},
       {Code::gguf_version, [] { return gguf_error(Code::gguf_version); }},
       {Code::gguf_truncated, [] { return gguf_error(Code::gguf_truncated); }},
@@ -273,27 +293,44 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
       {Code::gguf_alignment, [] { return gguf_error(Code::gguf_alignment); }},
       {Code::model_name, [] { return text_of(resolve_model("smolm2", scratch.path)); }},
       {Code::model_architecture, [] { return model_error(tiny("gemma3")); }},
-      {Code::model_metadata, [] { return text_of(GgufFile::open(tiny("llama")).value().integer("llama.attention.head_count_kv_per_layer")); }},
-      {Code::model_tensor_missing, [] { return model_error(tiny("llama"), [](DecoderConfig& c) { c.layers = 9; }); }},
-      {Code::model_tensor_shape, [] { return model_error(tiny("llama"), [](DecoderConfig& c) { c.ffn = 97; }); }},
-      {Code::model_tensor_type, [] { return model_error(test::golden_dir() + "/tiny/wide/gguf/tiny-llama-256-mixed.gguf"); }},
+      {Code::model_metadata,
+       [] {
+         return text_of(
+             GgufFile::open(tiny("llama")).value().integer("llama.attention.head_count_kv_per_layer"));
+       }},
+      {Code::model_tensor_missing,
+       [] { return model_error(tiny("llama"), [](DecoderConfig& c) { c.layers = 9; }); }},
+      {Code::model_tensor_shape,
+       [] { return model_error(tiny("llama"), [](DecoderConfig& c) { c.ffn = 97; }); }},
+      {Code::model_tensor_type,
+       [] { return model_error(test::golden_dir() + "/tiny/wide/gguf/tiny-llama-256-mixed.gguf"); }},
       {Code::model_hash, other_bytes},
       {Code::tokenizer_kind, [] { return text_of(Tokenizer::create({.model = "rwkv"})); }},
       {Code::tokenizer_data, [] { return text_of(Tokenizer::create({.model = "gpt2", .pre = "qwen2"})); }},
-      {Code::token_id, [] { return text_of(test::tiny_model_view().tokenizer->check_ids(std::vector<int32_t>{1, 999})); }},
+      {Code::token_id,
+       [] { return text_of(test::tiny_model_view().tokenizer->check_ids(std::vector<int32_t>{1, 999})); }},
       {Code::template_syntax, [] { return template_error("{% if x %}\n{{ y "); }},
       {Code::template_raise, [] { return template_error("{{ raise_exception('roles must alternate') }}"); }},
       {Code::template_run, [] { return template_error("{{ messages[0].content / 2 }}"); }},
-      {Code::template_budget, [] { return template_error("{% for i in range(9999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}"); }},
+      {Code::template_budget,
+       [] {
+         return template_error(
+             "{% for i in range(9999) %}{% for j in range(9999) %}x{% endfor %}{% endfor %}");
+       }},
       {Code::template_missing,
        [] {
          test::TinyServer server({.has_template = false});
-         return http_text(test::post(server.port(), "/v1/chat/completions", R"({"messages":[{"role":"user","content":"hi"}]})"));
+         return http_text(test::post(server.port(), "/v1/chat/completions",
+                                     R"({"messages":[{"role":"user","content":"hi"}]})"));
        }},
       {Code::kv_never_fits, [] { return completion(R"({"prompt":"a","max_tokens":100})", {.kv_pages = 2}); }},
       {Code::mem_plan, plan_error},
       {Code::mem_alloc, [] { return text_of(HostDevice("host").allocate(int64_t{1} << 60, "the KV pool")); }},
-      {Code::cpu_isa, [] { return text_of(check_isa(IsaLevel::avx512, std::vector<IsaLevel>{IsaLevel::portable, IsaLevel::avx2})); }},
+      {Code::cpu_isa,
+       [] {
+         return text_of(
+             check_isa(IsaLevel::avx512, std::vector<IsaLevel>{IsaLevel::portable, IsaLevel::avx2}));
+       }},
       {Code::engine_failed, engine_failed},
       {Code::engine_logits, no_token},
       {Code::engine_stopping, engine_stopping},
@@ -304,17 +341,36 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
       {Code::req_value, [] { return completion(R"({"prompt":"a","top_p":7})"); }},
       {Code::req_missing, [] { return completion("{}"); }},
       {Code::req_context, [] { return completion(R"({"prompt":"a","max_tokens":100000})"); }},
-      {Code::req_too_large, [] { return completion(R"({"prompt":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"})", {.server = {.max_body_bytes = 20}}); }},
+      {Code::req_too_large,
+       [] {
+         return completion(R"({"prompt":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"})",
+                           {.server = {.max_body_bytes = 20}});
+       }},
       {Code::req_model, [] { return completion(R"({"prompt":"a","model":"gpt-5"})"); }},
       {Code::req_route, [] { return raw_http(test::request_text("POST", "/v1/completion", "{}")); }},
       {Code::req_method, [] { return raw_http(test::request_text("DELETE", "/v1/completions")); }},
-      {Code::req_auth, [] { return raw_http(test::request_text("GET", "/v1/models"), {.server = {.api_key = "a-key-of-many-characters"}}); }},
+      {Code::req_auth,
+       [] {
+         return raw_http(test::request_text("GET", "/v1/models"),
+                         {.server = {.api_key = "a-key-of-many-characters"}});
+       }},
       {Code::req_origin, [] { return raw_http("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"); }},
-      {Code::req_headers, [] { return raw_http(cat("GET / HTTP/1.1\r\nHost: localhost\r\nX: ", std::string(70000, 'x'), "\r\n\r\n")); }},
+      {Code::req_headers,
+       [] {
+         return raw_http(
+             cat("GET / HTTP/1.1\r\nHost: localhost\r\nX: ", std::string(70000, 'x'), "\r\n\r\n"));
+       }},
       {Code::req_http, [] { return raw_http("GET / HTTP/1.1\r\nHost localhost\r\n\r\n"); }},
       {Code::req_timeout, [] { return raw_http("GET / HT", {.server = {.header_timeout_ms = 100}}); }},
-      {Code::req_expect, [] { return raw_http("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nExpect: a miracle\r\nContent-Length: 2\r\n\r\n"); }},
-      {Code::req_coding, [] { return raw_http("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n"); }},
+      {Code::req_expect,
+       [] {
+         return raw_http(
+             "POST /tokenize HTTP/1.1\r\nHost: localhost\r\nExpect: a miracle\r\nContent-Length: 2\r\n\r\n");
+       }},
+      {Code::req_coding,
+       [] {
+         return raw_http("POST /tokenize HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n");
+       }},
       {Code::net_port, [] { return serve_error({.port = -1}); }},
       {Code::net_host, [] { return serve_error({.host = "203.0.113.7", .port = 0, .allow_open = true}); }},
       {Code::net_open, [] { return serve_error({.host = "0.0.0.0", .port = 0}); }},
@@ -333,7 +389,11 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
 // What differs from run to run or machine to machine.
 std::string scrubbed(std::string text) {
   text = std::regex_replace(text, std::regex("(/[A-Za-z0-9_.+-]+)+/shared/golden"), "GOLDEN");
-  text = std::regex_replace(text, std::regex("(/[A-Za-z0-9_.+-]+)*/[A-Za-z0-9_.+-]*(scratch|hub|tmp|inferd)[A-Za-z0-9_.-]*[A-Za-z0-9]{6}(?=[/ \n:])"), "SCRATCH");
+  text = std::regex_replace(
+      text,
+      std::regex("(/[A-Za-z0-9_.+-]+)*/"
+                 "[A-Za-z0-9_.+-]*(scratch|hub|tmp|inferd)[A-Za-z0-9_.-]*[A-Za-z0-9]{6}(?=[/ \n:])"),
+      "SCRATCH");
   text = std::regex_replace(text, std::regex("req-[0-9a-f]{16}"), "req-N");
   text = std::regex_replace(text, std::regex("127\\.0\\.0\\.1:[0-9]+"), "127.0.0.1:PORT");
   text = std::regex_replace(text, std::regex("pid [0-9]+"), "pid N");
@@ -341,8 +401,12 @@ std::string scrubbed(std::string text) {
   return text;
 }
 
-std::string golden_path(const std::string& name) { return std::string(INFERD_SOURCE_DIR) + "/" + name; }
-bool updating() { return std::getenv("INFERD_UPDATE_GOLDEN") != nullptr; }
+std::string golden_path(const std::string& name) {
+  return std::string(INFERD_SOURCE_DIR) + "/" + name;
+}
+bool updating() {
+  return std::getenv("INFERD_UPDATE_GOLDEN") != nullptr;
+}
 
 TEST(Errors, every_row_is_provoked_and_reads_as_recorded) {
   std::string all;
@@ -354,7 +418,8 @@ TEST(Errors, every_row_is_provoked_and_reads_as_recorded) {
     seen.insert(code);
     all += cat("---- ", row.id, " ", row.name, "\n", text);
   }
-  for (const ErrorRow& row : error_table()) EXPECT_TRUE(seen.contains(row.code)) << row.id << " is provoked by nothing";
+  for (const ErrorRow& row : error_table())
+    EXPECT_TRUE(seen.contains(row.code)) << row.id << " is provoked by nothing";
   const std::string path = golden_path("tests/golden/errors.txt");
   if (updating()) std::ofstream(path) << all;
   EXPECT_EQ(all, test::read_file(path));
@@ -362,11 +427,15 @@ TEST(Errors, every_row_is_provoked_and_reads_as_recorded) {
 
 std::string errors_page() {
   std::string page =
-      "# Errors\n\nEvery error that leaves the program has a code. On the terminal it reads `error[CODE]: what, got, allowed`, then where,\n"
-      "then a fix; over HTTP it has OpenAI's shape, with the code in `error.code`. This page is made from the table in\n"
-      "`src/base/errors.h`, and a test holds the two equal.\n\n| code | what | HTTP | exit | fix |\n| --- | --- | --- | --- | --- |\n";
+      "# Errors\n\nEvery error that leaves the program has a code. On the terminal it reads `error[CODE]: "
+      "what, got, allowed`, then where,\n"
+      "then a fix; over HTTP it has OpenAI's shape, with the code in `error.code`. This page is made from "
+      "the table in\n"
+      "`src/base/errors.h`, and a test holds the two equal.\n\n| code | what | HTTP | exit | fix |\n| --- | "
+      "--- | --- | --- | --- |\n";
   for (const ErrorRow& row : error_table()) {
-    page += cat("| ", row.id, " | ", row.text, " | ", row.http_status, " | ", row.exit_code, " | ", row.fix, " |\n");
+    page += cat("| ", row.id, " | ", row.text, " | ", row.http_status, " | ", row.exit_code, " | ", row.fix,
+                " |\n");
   }
   return page;
 }

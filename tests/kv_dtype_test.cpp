@@ -1,5 +1,5 @@
-// What storing K and V in fewer bits costs: perplexity of a real model on the reference backend, so that nothing else is
-// rounded.
+// What storing K and V in fewer bits costs: perplexity of a real model on the reference backend, so that
+// nothing else is rounded.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,8 @@ constexpr size_t kTokens = 384;
 double perplexity(KvDType kv_dtype) {
   const Json golden = test::read_json(test::golden_dir() + "/models/smollm2-135m.json.gz");
   std::vector<int32_t> ids;
-  for (const Json& id : golden.find("perplexity")->find("ids")->as_array()) ids.push_back(static_cast<int32_t>(id.as_integer()));
+  for (const Json& id : golden.find("perplexity")->find("ids")->as_array())
+    ids.push_back(static_cast<int32_t>(id.as_integer()));
   ids.resize(kTokens);
   test::DecoderProbe probe(make_reference_backend(usable_cpus()), test::model_dir() + "/smollm2.gguf",
                            {.ctx = kTokens, .max_tokens = 128, .kv_dtype = kv_dtype});
@@ -39,7 +40,8 @@ double perplexity(KvDType kv_dtype) {
 
 TEST(KvDType, fewer_bits_cost_no_more_perplexity_than_numerics_md_allows) {
   const double exact = perplexity(KvDType::f32);
-  for (const auto& [type, bound] : {std::pair(KvDType::f16, 0.002), std::pair(KvDType::bf16, 0.002), std::pair(KvDType::q8_0, 0.003)}) {
+  for (const auto& [type, bound] :
+       {std::pair(KvDType::f16, 0.002), std::pair(KvDType::bf16, 0.002), std::pair(KvDType::q8_0, 0.003)}) {
     const double change = perplexity(type) / exact - 1;
     std::printf("%s: perplexity %+.3f %%\n", std::string(kv_dtype_name(type)).c_str(), 100 * change);
     EXPECT_LE(std::fabs(change), bound) << kv_dtype_name(type);

@@ -18,7 +18,9 @@ struct TinyCase {
   std::string folder;
 };
 
-void PrintTo(const TinyCase& c, std::ostream* out) { *out << c.family << " " << c.variant; }
+void PrintTo(const TinyCase& c, std::ostream* out) {
+  *out << c.family << " " << c.variant;
+}
 
 class TinyModel : public testing::TestWithParam<TinyCase> {};
 
@@ -31,7 +33,8 @@ TEST_P(TinyModel, gives_the_golden_logits_at_every_position_whole_and_in_chunks)
   const Json golden = test::read_json(folder + "golden.json");
   const Json::Array& prompts = golden.find("prompts")->as_array();
   const test::NpyArray wanted = test::read_npy(cat(folder, c.variant, ".logits.npy"));
-  test::DecoderProbe probe(make_reference_backend(), folder + "gguf/" + c.gguf, {.ctx = 128, .max_tokens = 128});
+  test::DecoderProbe probe(make_reference_backend(), folder + "gguf/" + c.gguf,
+                           {.ctx = 128, .max_tokens = 128});
   ASSERT_EQ(wanted.shape.at(1), probe.vocab());
   size_t row = 0;
   for (const Json& prompt : prompts) {
@@ -41,7 +44,8 @@ TEST_P(TinyModel, gives_the_golden_logits_at_every_position_whole_and_in_chunks)
     const std::vector<float> whole = probe.feed(ids);
     float worst = 0;
     for (size_t i = 0; i < whole.size(); ++i) {
-      worst = std::max(worst, std::fabs(whole[i] - wanted.as<float>()[row * static_cast<size_t>(probe.vocab()) + i]));
+      worst = std::max(
+          worst, std::fabs(whole[i] - wanted.as<float>()[row * static_cast<size_t>(probe.vocab()) + i]));
     }
     EXPECT_LE(worst, kTolerance) << "prompt of " << ids.size();
     // The reference computes every row on its own, so chunks give the same bits.

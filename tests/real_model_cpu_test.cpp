@@ -1,5 +1,6 @@
-// The two real models on the CPU backend against transformers' logits, on every instruction set level of this machine.
-// Activations are rounded to 8 bits there, so the rules are docs/numerics.md's for quantised weights.
+// The two real models on the CPU backend against transformers' logits, on every instruction set level of this
+// machine. Activations are rounded to 8 bits there, so the rules are docs/numerics.md's for quantised
+// weights.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +26,9 @@ std::vector<int32_t> ids_of(const Json& array) {
 test::DecoderProbe probe_of(const std::string& model, IsaLevel level) {
   Result<Backend> backend = make_cpu_backend({.isa = level, .pin = false});
   INFERD_CHECK(backend.ok(), backend.error().message());
-  return {std::move(backend).value(), cat(test::model_dir(), "/", model, ".gguf"), {.ctx = 1100, .max_tokens = 128, .kv_dtype = KvDType::f32}};
+  return {std::move(backend).value(),
+          cat(test::model_dir(), "/", model, ".gguf"),
+          {.ctx = 1100, .max_tokens = 128, .kv_dtype = KvDType::f32}};
 }
 
 // Greedy ids up to the first step whose golden margin is at most kMargin, on all prompts.
@@ -47,11 +50,12 @@ void compare_greedy(test::DecoderProbe& probe, const Json& golden) {
     size_t equal = 0;
     for (; equal < wanted.size() && margins[equal].as_number() > kMargin; ++equal) {
       const int32_t id = test::arg_max(logits);
-      ASSERT_EQ(id, wanted[equal]) << name << " step " << equal << ", golden margin " << margins[equal].as_number();
+      ASSERT_EQ(id, wanted[equal]) << name << " step " << equal << ", golden margin "
+                                   << margins[equal].as_number();
       logits = probe.feed_last({&id, 1});
     }
-    std::printf("%-12s top-64 logits differ by %.2f rms, %.2f at most; %zu greedy steps equal\n", name.c_str(),
-                std::sqrt(squares / static_cast<double>(top.size())), worst, equal);
+    std::printf("%-12s top-64 logits differ by %.2f rms, %.2f at most; %zu greedy steps equal\n",
+                name.c_str(), std::sqrt(squares / static_cast<double>(top.size())), worst, equal);
   }
 }
 
@@ -60,7 +64,8 @@ double perplexity(test::DecoderProbe& probe, const std::vector<int32_t>& ids) {
   probe.reset();
   double sum = 0;
   for (size_t at = 0; at < ids.size(); at += 128) {
-    const std::vector<float> logits = probe.feed(std::span(ids).subspan(at, std::min<size_t>(128, ids.size() - at)));
+    const std::vector<float> logits =
+        probe.feed(std::span(ids).subspan(at, std::min<size_t>(128, ids.size() - at)));
     for (size_t i = 0; i * vocab < logits.size() && at + i + 1 < ids.size(); ++i) {
       const std::span<const float> row(logits.data() + i * vocab, vocab);
       const double largest = static_cast<double>(row[static_cast<size_t>(test::arg_max(row))]);
@@ -76,7 +81,8 @@ class RealModelOnCpu : public testing::TestWithParam<std::tuple<std::string, Isa
 
 TEST_P(RealModelOnCpu, greedy_ids_and_perplexity_are_the_golden_ones) {
   const auto& [name, level] = GetParam();
-  const Json golden = test::read_json(cat(test::golden_dir(), "/models/", name == "smollm2" ? "smollm2-135m" : name, ".json.gz"));
+  const Json golden = test::read_json(
+      cat(test::golden_dir(), "/models/", name == "smollm2" ? "smollm2-135m" : name, ".json.gz"));
   test::DecoderProbe probe = probe_of(name, level);
   compare_greedy(probe, golden);
   if (level == IsaLevel::portable) return;  // the same bits as the other levels, but minutes of perplexity
@@ -87,10 +93,13 @@ TEST_P(RealModelOnCpu, greedy_ids_and_perplexity_are_the_golden_ones) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, RealModelOnCpu,
-                         testing::Combine(testing::Values("smollm2", "qwen2.5-coder-0.5b"), testing::ValuesIn(available_isa_levels())),
+                         testing::Combine(testing::Values("smollm2", "qwen2.5-coder-0.5b"),
+                                          testing::ValuesIn(available_isa_levels())),
                          [](const auto& instance) {
-                           std::string name = std::get<0>(instance.param) + "_" + std::string(isa_name(std::get<1>(instance.param)));
-                           for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+                           std::string name = std::get<0>(instance.param) + "_" +
+                                              std::string(isa_name(std::get<1>(instance.param)));
+                           for (char& c : name)
+                             c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
                            return name;
                          });
 

@@ -51,7 +51,8 @@ void compare_greedy(test::DecoderProbe& probe, const Json& golden, std::vector<f
   }
 }
 
-void run(const std::string& model, const std::string& golden_name, size_t greedy_steps, size_t perplexity_tokens) {
+void run(const std::string& model, const std::string& golden_name, size_t greedy_steps,
+         size_t perplexity_tokens) {
   const Json golden = test::read_json(cat(test::golden_dir(), "/models/", golden_name, ".json.gz"));
   test::DecoderProbe probe(make_reference_backend(usable_cpus()), cat(test::model_dir(), "/", model, ".gguf"),
                            {.ctx = 1100, .max_tokens = 128});
@@ -70,13 +71,15 @@ void run(const std::string& model, const std::string& golden_name, size_t greedy
   double sum = 0;
   double worst = 0;
   for (size_t at = 0; at < ids.size(); at += 128) {
-    const std::vector<float> logits = probe.feed(std::span(ids).subspan(at, std::min<size_t>(128, ids.size() - at)));
+    const std::vector<float> logits =
+        probe.feed(std::span(ids).subspan(at, std::min<size_t>(128, ids.size() - at)));
     for (size_t i = 0; i * vocab < logits.size() && at + i + 1 < ids.size(); ++i) {
       const std::span<const float> row(logits.data() + i * vocab, vocab);
       const double largest = static_cast<double>(row[static_cast<size_t>(test::arg_max(row))]);
       double total = 0;
       for (const float x : row) total += std::exp(static_cast<double>(x) - largest);
-      const double value = largest + std::log(total) - static_cast<double>(row[static_cast<size_t>(ids[at + i + 1])]);
+      const double value =
+          largest + std::log(total) - static_cast<double>(row[static_cast<size_t>(ids[at + i + 1])]);
       sum += value;
       worst = std::max(worst, std::fabs(value - nll[at + i].as_number()));
     }
@@ -86,7 +89,9 @@ void run(const std::string& model, const std::string& golden_name, size_t greedy
               std::exp(sum / static_cast<double>(ids.size() - 1)), worst);
 }
 
-TEST(RealModelsOnReference, smollm2_gives_the_golden_logits_greedy_ids_and_perplexity) { run("smollm2", "smollm2-135m", 16, 1023); }
+TEST(RealModelsOnReference, smollm2_gives_the_golden_logits_greedy_ids_and_perplexity) {
+  run("smollm2", "smollm2-135m", 16, 1023);
+}
 
 // Four times the weights, so fewer tokens; the whole lengths are compared on the CPU backend.
 TEST(RealModelsOnReference, qwen_coder_gives_the_golden_logits_greedy_ids_and_perplexity) {

@@ -1,10 +1,12 @@
-// Is the law of the drawn tokens the one the parameters describe? Checked against exact enumeration over a small
-// vocabulary, written here from docs/numerics.md alone, and the check itself is shown to catch four planted bugs.
+// Is the law of the drawn tokens the one the parameters describe? Checked against exact enumeration over a
+// small vocabulary, written here from docs/numerics.md alone, and the check itself is shown to catch four
+// planted bugs.
 //
-// The gate, fixed before it was first run: for every profile kDraws draws, Pearson's χ² over tokens of expected count ≥ 5
-// (the rest pooled); for every pair of neighbouring rows the same over pairs of tokens against the product law. A test
-// passes when its p-value is above kAlpha / number of tests (Bonferroni), so a right sampler fails with probability below
-// kAlpha once and for all, the seeds being fixed. In addition every row must draw the same tokens alone as among others.
+// The gate, fixed before it was first run: for every profile kDraws draws, Pearson's χ² over tokens of
+// expected count ≥ 5 (the rest pooled); for every pair of neighbouring rows the same over pairs of tokens
+// against the product law. A test passes when its p-value is above kAlpha / number of tests (Bonferroni), so
+// a right sampler fails with probability below kAlpha once and for all, the seeds being fixed. In addition
+// every row must draw the same tokens alone as among others.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,13 +42,35 @@ std::vector<SampleRow> profiles() {
   add([](SampleParams& p) { p.temperature = 1.8f; });
   add([](SampleParams& p) { p.top_k = 4; });
   add([](SampleParams& p) { p.top_p = 0.75f; });
-  add([](SampleParams& p) { p.temperature = 1.3f; p.top_k = 7; p.top_p = 0.8f; });
+  add([](SampleParams& p) {
+    p.temperature = 1.3f;
+    p.top_k = 7;
+    p.top_p = 0.8f;
+  });
   add([](SampleParams& p) { p.min_p = 0.2f; });
-  add([](SampleParams& p) { p.temperature = 0.8f; p.top_k = 9; p.top_p = 0.9f; p.min_p = 0.1f; });
+  add([](SampleParams& p) {
+    p.temperature = 0.8f;
+    p.top_k = 9;
+    p.top_p = 0.9f;
+    p.min_p = 0.1f;
+  });
   add([](SampleParams& p) { p.repetition = 1.6f; });
-  add([](SampleParams& p) { p.presence = 0.9f; p.frequency = 0.4f; });
-  add([](SampleParams& p) { p.bias_count = 2; p.bias[0] = {4, 2.5f}; p.bias[1] = {0, -3.0f}; p.top_p = 0.9f; });
-  add([](SampleParams& p) { p.min_tokens = 10; p.stop_count = 2; p.stop_ids[0] = 2; p.stop_ids[1] = 7; });
+  add([](SampleParams& p) {
+    p.presence = 0.9f;
+    p.frequency = 0.4f;
+  });
+  add([](SampleParams& p) {
+    p.bias_count = 2;
+    p.bias[0] = {4, 2.5f};
+    p.bias[1] = {0, -3.0f};
+    p.top_p = 0.9f;
+  });
+  add([](SampleParams& p) {
+    p.min_tokens = 10;
+    p.stop_count = 2;
+    p.stop_ids[0] = 2;
+    p.stop_ids[1] = 7;
+  });
   return rows;
 }
 
@@ -54,7 +78,8 @@ std::vector<SampleRow> profiles() {
 std::vector<double> exact_law(const SampleRow& row) {
   const SampleParams& p = row.params;
   std::vector<double> x(row.logits.begin(), row.logits.end());
-  for (int i = 0; i < p.bias_count; ++i) x[static_cast<size_t>(p.bias[i].id)] += static_cast<double>(p.bias[i].bias);
+  for (int i = 0; i < p.bias_count; ++i)
+    x[static_cast<size_t>(p.bias[i].id)] += static_cast<double>(p.bias[i].bias);
   if (static_cast<int32_t>(row.output.size()) < p.min_tokens) {
     for (int i = 0; i < p.stop_count; ++i) x[static_cast<size_t>(p.stop_ids[i])] = -INFINITY;
   }
@@ -62,8 +87,10 @@ std::vector<double> exact_law(const SampleRow& row) {
     const auto in_prompt = std::ranges::count(row.prompt, id);
     const auto in_output = std::ranges::count(row.output, id);
     double& v = x[static_cast<size_t>(id)];
-    if (in_prompt + in_output > 0) v = v > 0 ? v / static_cast<double>(p.repetition) : v * static_cast<double>(p.repetition);
-    v -= static_cast<double>(p.frequency) * static_cast<double>(in_output) + (in_output > 0 ? static_cast<double>(p.presence) : 0.0);
+    if (in_prompt + in_output > 0)
+      v = v > 0 ? v / static_cast<double>(p.repetition) : v * static_cast<double>(p.repetition);
+    v -= static_cast<double>(p.frequency) * static_cast<double>(in_output) +
+         (in_output > 0 ? static_cast<double>(p.presence) : 0.0);
   }
   for (double& v : x) v /= static_cast<double>(p.temperature);
   std::vector<size_t> order(kVocab);
@@ -93,8 +120,8 @@ std::vector<double> exact_law(const SampleRow& row) {
 // One step over all rows; row i's params carry its own seed.
 using Sampler = std::function<std::vector<int32_t>(const std::vector<SampleRow>&)>;
 
-// Upper tail of χ² with k degrees of freedom: the regularised incomplete gamma function Q(k/2, x/2), by its series or
-// continued fraction (Abramowitz and Stegun, 6.5).
+// Upper tail of χ² with k degrees of freedom: the regularised incomplete gamma function Q(k/2, x/2), by its
+// series or continued fraction (Abramowitz and Stegun, 6.5).
 double chi_squared_p(double x, double k) {
   const double a = k / 2;
   const double z = x / 2;
@@ -126,7 +153,8 @@ double p_value(const std::map<int, double>& expected, const std::map<int, int>& 
   double rest_expected = 0;
   double rest_count = 0;
   for (const auto& [cell, count] : counts) {
-    if (!expected.contains(cell) || expected.at(cell) == 0) return 0;  // a token that cannot be drawn was drawn
+    if (!expected.contains(cell) || expected.at(cell) == 0)
+      return 0;  // a token that cannot be drawn was drawn
   }
   for (const auto& [cell, mean] : expected) {
     const double count = counts.contains(cell) ? counts.at(cell) : 0;
@@ -180,7 +208,8 @@ std::vector<std::string> law_violations(const Sampler& sampler) {
         if (joint > 0) expected_pairs[a * kVocab + b] = joint * kDraws;
       }
     }
-    if (const double p = p_value(expected, single[r]); p < threshold) violations.push_back(cat("profile ", r, ": p ", p));
+    if (const double p = p_value(expected, single[r]); p < threshold)
+      violations.push_back(cat("profile ", r, ": p ", p));
     if (const double p = p_value(expected_pairs, pairs[r]); p < threshold) {
       violations.push_back(cat("profiles ", r, " and ", (r + 1) % n, " together: p ", p));
     }
@@ -188,7 +217,14 @@ std::vector<std::string> law_violations(const Sampler& sampler) {
   return violations;
 }
 
-enum class Bug { none, drops_the_crossing_token, does_not_scale_by_temperature, renormalises_over_everything, one_number_for_all_rows, global_generator };
+enum class Bug {
+  none,
+  drops_the_crossing_token,
+  does_not_scale_by_temperature,
+  renormalises_over_everything,
+  one_number_for_all_rows,
+  global_generator
+};
 
 // A sampler of the test's own, with a bug to order.
 Sampler planted(Bug bug) {
@@ -211,7 +247,8 @@ Sampler planted(Bug bug) {
         for (double& v : law) v /= total;
       }
       if (bug == Bug::renormalises_over_everything) {
-        // Divides by the sum before anything was cut, so the walk runs past the end: the last survivor takes the rest.
+        // Divides by the sum before anything was cut, so the walk runs past the end: the last survivor takes
+        // the rest.
         SampleRow uncut = row;
         uncut.params.top_k = 0;
         uncut.params.top_p = 1;
@@ -252,8 +289,9 @@ TEST(SamplingLaw, the_reference_backend_draws_by_the_exact_law) {
 
 TEST(SamplingLaw, the_gate_passes_a_right_sampler_and_catches_each_planted_bug) {
   EXPECT_EQ(law_violations(planted(Bug::none)), std::vector<std::string>());
-  for (const Bug bug : {Bug::drops_the_crossing_token, Bug::does_not_scale_by_temperature, Bug::renormalises_over_everything,
-                        Bug::one_number_for_all_rows, Bug::global_generator}) {
+  for (const Bug bug :
+       {Bug::drops_the_crossing_token, Bug::does_not_scale_by_temperature, Bug::renormalises_over_everything,
+        Bug::one_number_for_all_rows, Bug::global_generator}) {
     EXPECT_FALSE(law_violations(planted(bug)).empty()) << "bug " << static_cast<int>(bug);
   }
 }

@@ -24,17 +24,21 @@ constexpr int kEvery = 1;
 constexpr int kEvery = 1;
 #endif
 
-std::string tiny_model() { return test::golden_dir() + "/tiny/llama/gguf/tiny-llama-q8_0.gguf"; }
+std::string tiny_model() {
+  return test::golden_dir() + "/tiny/llama/gguf/tiny-llama-q8_0.gguf";
+}
 
 std::vector<std::string> serve_arguments(const std::string& drain = "1") {
-  return {"serve", tiny_model(), "--port", "0", "--threads", "1", "--max-seqs", "16", "--ctx", "512", "--drain-timeout", drain};
+  return {"serve",      tiny_model(), "--port", "0",   "--threads",       "1",
+          "--max-seqs", "16",         "--ctx",  "512", "--drain-timeout", drain};
 }
 
 // One streamed completion, and what became of it.
 struct Stream {
-  explicit Stream(int port, int max_tokens = 400)
-      : client(port) {
-    const std::string body = cat(R"({"prompt": "hello", "stream": true, "ignore_eos": true, "temperature": 0, "max_tokens": )", max_tokens, "}");
+  explicit Stream(int port, int max_tokens = 400) : client(port) {
+    const std::string body =
+        cat(R"({"prompt": "hello", "stream": true, "ignore_eos": true, "temperature": 0, "max_tokens": )",
+            max_tokens, "}");
     client.send(test::request_text("POST", "/v1/completions", body, {{"Content-Type", "application/json"}}));
   }
   void finish() {
@@ -139,11 +143,13 @@ TEST(ServeProcess, sigterm_at_any_moment_gives_every_stream_its_final_event_and_
     const auto told = std::chrono::steady_clock::now();
     finish_all(streams);
     ASSERT_EQ(server.wait(seconds(10)), 0) << "run " << run;
-    EXPECT_LT(std::chrono::steady_clock::now() - told, seconds(2)) << "run " << run;  // the grace and one second
+    EXPECT_LT(std::chrono::steady_clock::now() - told, seconds(2))
+        << "run " << run;  // the grace and one second
     for (const auto& stream : streams) {
       // A request that came after the signal was refused with 503, or its connection was never taken.
       const bool refused = stream->response.status == 503 || stream->response.status == 0;
-      EXPECT_TRUE(refused || stream->has_finish() || stream->has_error()) << "run " << run << ": " << stream->response.body;
+      EXPECT_TRUE(refused || stream->has_finish() || stream->has_error())
+          << "run " << run << ": " << stream->response.body;
       if (!refused) EXPECT_TRUE(stream->response.complete) << "run " << run;
     }
   }

@@ -16,8 +16,10 @@ std::vector<EngineBenchCase> cases_of(const Options& options) {
   std::vector<EngineBenchCase> cases;
   for (const int32_t batch : options.bench_batch) {
     for (const int32_t depth : options.bench_depth) {
-      for (const int32_t tokens : options.bench_pp) cases.push_back({EngineBenchCase::Kind::prefill, tokens, depth, batch});
-      for (const int32_t tokens : options.bench_tg) cases.push_back({EngineBenchCase::Kind::decode, tokens, depth, batch});
+      for (const int32_t tokens : options.bench_pp)
+        cases.push_back({EngineBenchCase::Kind::prefill, tokens, depth, batch});
+      for (const int32_t tokens : options.bench_tg)
+        cases.push_back({EngineBenchCase::Kind::decode, tokens, depth, batch});
     }
   }
   return cases;
@@ -25,8 +27,8 @@ std::vector<EngineBenchCase> cases_of(const Options& options) {
 
 struct Measured {
   EngineBenchResult result;
-  double read_bytes_per_s = 0;   // of the same number of threads, right after the test
-  int64_t step_bytes = 0;        // weights a decode step reads
+  double read_bytes_per_s = 0;  // of the same number of threads, right after the test
+  int64_t step_bytes = 0;       // weights a decode step reads
 
   // Of the bandwidth, that a decode of one sequence uses for the weights alone.
   double bandwidth_share() const {
@@ -46,16 +48,19 @@ Json to_json_value(const Measured& measured) {
 
 void print_row(const Measured& measured) {
   const EngineBenchResult& r = measured.result;
-  std::string line = cat(r.test.name(), "  threads ", r.threads, "  batch ", r.test.batch, "  depth ", r.test.depth, "  ",
-                         fixed(r.median(), 1), " tok/s (", fixed(r.lowest(), 1), " to ", fixed(r.highest(), 1), ")");
+  std::string line =
+      cat(r.test.name(), "  threads ", r.threads, "  batch ", r.test.batch, "  depth ", r.test.depth, "  ",
+          fixed(r.median(), 1), " tok/s (", fixed(r.lowest(), 1), " to ", fixed(r.highest(), 1), ")");
   if (r.test.kind == EngineBenchCase::Kind::decode) {
-    line += cat("  ", fixed(100 * measured.bandwidth_share(), 0), " % of ", fixed(measured.read_bytes_per_s * 1e-9, 1), " GB/s");
+    line += cat("  ", fixed(100 * measured.bandwidth_share(), 0), " % of ",
+                fixed(measured.read_bytes_per_s * 1e-9, 1), " GB/s");
   }
   std::fputs((line + "\n").c_str(), stdout);
   std::fflush(stdout);
 }
 
-Result<std::vector<Measured>> run_with_threads(const Options& options, ProgressPrinter& progress, int32_t threads) {
+Result<std::vector<Measured>> run_with_threads(const Options& options, ProgressPrinter& progress,
+                                               int32_t threads) {
   Options sized = options;
   const std::vector<EngineBenchCase> cases = cases_of(options);
   int32_t longest = 0;
@@ -99,7 +104,8 @@ Result<std::vector<Measured>> run_with_threads(const Options& options, ProgressP
 
 int bench_engine_command(const Options& options) {
   watch_signals();
-  ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr), [] { return terminal_columns(kErr); });
+  ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr),
+                           [] { return terminal_columns(kErr); });
   std::vector<int32_t> threads = options.bench_threads;
   if (threads.empty()) threads.push_back(usable_cpus());
   Json::Array all;

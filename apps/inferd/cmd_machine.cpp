@@ -36,8 +36,11 @@ std::string isa_list() {
 
 Finding processor() {
   const bool fast = available_isa_levels().back() != IsaLevel::portable;
-  return {fast ? Finding::Level::ok : Finding::Level::warn, "processor", cat(usable_cpus(), " usable CPUs; instruction sets ", isa_list()),
-          fast ? "" : "AVX2 makes models several times faster; this chip, or its virtual machine, does not offer it"};
+  return {
+      fast ? Finding::Level::ok : Finding::Level::warn, "processor",
+      cat(usable_cpus(), " usable CPUs; instruction sets ", isa_list()),
+      fast ? ""
+           : "AVX2 makes models several times faster; this chip, or its virtual machine, does not offer it"};
 }
 
 Finding memory() {
@@ -49,18 +52,23 @@ Finding memory() {
 
 Finding folder() {
   const Result<std::string> path = model_folder();
-  if (!path.ok()) return {Finding::Level::fail, "models", path.error().message(), "set HOME or XDG_DATA_HOME"};
+  if (!path.ok())
+    return {Finding::Level::fail, "models", path.error().message(), "set HOME or XDG_DATA_HOME"};
   const Result<std::vector<StoredModel>> stored = list_models(*path);
-  if (!stored.ok()) return {Finding::Level::fail, "models", stored.error().message(), std::string(error_row(stored.error().code).fix)};
-  struct statvfs info {};
+  if (!stored.ok())
+    return {Finding::Level::fail, "models", stored.error().message(),
+            std::string(error_row(stored.error().code).fix)};
+  struct statvfs info{};
   std::string existing = *path;
-  while (::statvfs(existing.c_str(), &info) != 0 && existing.find('/') != std::string::npos && existing.size() > 1) {
+  while (::statvfs(existing.c_str(), &info) != 0 && existing.find('/') != std::string::npos &&
+         existing.size() > 1) {
     existing.resize(std::max<size_t>(1, existing.rfind('/')));
   }
   const auto free_bytes = static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
   const bool room = free_bytes > int64_t{1} << 30;
   return {room ? Finding::Level::ok : Finding::Level::warn, "models",
-          cat(stored->size(), " in ", *path, ", ", human_bytes(free_bytes), " free"), room ? "" : "free space before fetching models"};
+          cat(stored->size(), " in ", *path, ", ", human_bytes(free_bytes), " free"),
+          room ? "" : "free space before fetching models"};
 }
 
 Finding port(int32_t number) {
@@ -71,10 +79,12 @@ Finding port(int32_t number) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(number));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool free_port = fd >= 0 && ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const bool free_port =
+      fd >= 0 && ::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   const std::string why = free_port ? "free" : std::strerror(errno);
   if (fd >= 0) ::close(fd);
-  return {free_port ? Finding::Level::ok : Finding::Level::warn, "port", cat(number, " is ", free_port ? "free" : cat("taken (", why, ")")),
+  return {free_port ? Finding::Level::ok : Finding::Level::warn, "port",
+          cat(number, " is ", free_port ? "free" : cat("taken (", why, ")")),
           free_port ? "" : "serve with another --port; 0 picks one"};
 }
 
@@ -91,7 +101,10 @@ Result<std::string> text_argument(const std::string& argument) {
   std::string text;
   for (std::istreambuf_iterator<char> at(std::cin), end; at != end; ++at) {
     if (text.size() == kMost) {
-      return Error{.code = Code::arg_value, .detail = cat("stdin has more than ", human_bytes(kMost)), .where = "-", .fix = "give less text"};
+      return Error{.code = Code::arg_value,
+                   .detail = cat("stdin has more than ", human_bytes(kMost)),
+                   .where = "-",
+                   .fix = "give less text"};
     }
     text.push_back(*at);
   }
@@ -106,9 +119,15 @@ int doctor_command(const Options& options) {
   for (const Finding& finding : findings) {
     failed |= finding.level == Finding::Level::fail;
     const std::string_view level = kNames[static_cast<size_t>(finding.level)];
-    json.push_back(Json::Object{{"check", finding.what}, {"level", to_lower_ascii(level)}, {"text", finding.text}, {"fix", finding.fix}});
+    json.push_back(Json::Object{{"check", finding.what},
+                                {"level", to_lower_ascii(level)},
+                                {"text", finding.text},
+                                {"fix", finding.fix}});
     if (options.json) continue;
-    std::fputs(cat(level, std::string(6 - level.size(), ' '), finding.what, std::string(11 - finding.what.size(), ' '), finding.text, "\n").c_str(), stdout);
+    std::fputs(cat(level, std::string(6 - level.size(), ' '), finding.what,
+                   std::string(11 - finding.what.size(), ' '), finding.text, "\n")
+                   .c_str(),
+               stdout);
     if (!finding.fix.empty()) std::fputs(cat("        fix: ", finding.fix, "\n").c_str(), stdout);
   }
   if (options.json) std::fputs((to_json(Json(std::move(json))) + "\n").c_str(), stdout);
@@ -117,9 +136,17 @@ int doctor_command(const Options& options) {
 
 int version_command(const Options& options) {
   if (options.json) {
-    std::fputs((to_json(Json::Object{{"version", kVersion}, {"commit", kCommit}, {"compiler", kCompiler}, {"isa", isa_list()}}) + "\n").c_str(), stdout);
+    std::fputs(
+        (to_json(Json::Object{
+             {"version", kVersion}, {"commit", kCommit}, {"compiler", kCompiler}, {"isa", isa_list()}}) +
+         "\n")
+            .c_str(),
+        stdout);
   } else {
-    std::fputs(cat("inferd ", kVersion, " (", kCommit, ")\n", kCompiler, "\ninstruction sets here: ", isa_list(), "\n").c_str(), stdout);
+    std::fputs(cat("inferd ", kVersion, " (", kCommit, ")\n", kCompiler,
+                   "\ninstruction sets here: ", isa_list(), "\n")
+                   .c_str(),
+               stdout);
   }
   return kExitOk;
 }

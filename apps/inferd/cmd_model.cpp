@@ -11,8 +11,12 @@ namespace {
 
 constexpr int kErr = 2;
 
-void print(const std::string& text) { std::fputs(text.c_str(), stdout); }
-void print_json(const Json& json) { print(to_json(json) + "\n"); }
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+}
+void print_json(const Json& json) {
+  print(to_json(json) + "\n");
+}
 
 std::string pad(std::string text, size_t width) {
   if (text.size() < width) text.append(width - text.size(), ' ');
@@ -20,10 +24,13 @@ std::string pad(std::string text, size_t width) {
 }
 
 // Opens a model without fetching one.
-Result<ModelLocation> present_model(ModelLoader& loader, const std::string& model) { return loader.find(model); }
+Result<ModelLocation> present_model(ModelLoader& loader, const std::string& model) {
+  return loader.find(model);
+}
 
 ProgressPrinter quiet_progress() {
-  return ProgressPrinter(monotonic_clock(), kErr, progress_style(kErr), [] { return terminal_columns(kErr); });
+  return ProgressPrinter(monotonic_clock(), kErr, progress_style(kErr),
+                         [] { return terminal_columns(kErr); });
 }
 
 }  // namespace
@@ -34,16 +41,21 @@ int list_command(const Options& options) {
   const Result<std::vector<StoredModel>> stored = list_models(*folder);
   if (!stored.ok()) return report(stored.error());
   const auto is_stored = [&](std::string_view name) {
-    return std::ranges::find(*stored, name, [](const StoredModel& m) { return std::string_view(m.name); }) != stored->end();
+    return std::ranges::find(*stored, name, [](const StoredModel& m) { return std::string_view(m.name); }) !=
+           stored->end();
   };
   if (options.json) {
     Json::Array models;
     for (const StoredModel& model : *stored) {
-      models.push_back(Json::Object{{"name", model.name}, {"path", model.path}, {"bytes", model.bytes}, {"present", true}});
+      models.push_back(Json::Object{
+          {"name", model.name}, {"path", model.path}, {"bytes", model.bytes}, {"present", true}});
     }
     for (const NamedModel& model : named_models()) {
       if (!model.offered || is_stored(model.name)) continue;
-      models.push_back(Json::Object{{"name", model.name}, {"path", model_file_path(model, *folder)}, {"bytes", model.bytes}, {"present", false}});
+      models.push_back(Json::Object{{"name", model.name},
+                                    {"path", model_file_path(model, *folder)},
+                                    {"bytes", model.bytes},
+                                    {"present", false}});
     }
     print_json(Json::Object{{"folder", *folder}, {"models", std::move(models)}});
     return kExitOk;
@@ -53,7 +65,8 @@ int list_command(const Options& options) {
   }
   for (const NamedModel& model : named_models()) {
     if (!model.offered || is_stored(model.name)) continue;
-    print(cat(pad(std::string(model.name), 24), "  ", pad(human_bytes(model.bytes), 10), "  not here; fetched on first use\n"));
+    print(cat(pad(std::string(model.name), 24), "  ", pad(human_bytes(model.bytes), 10),
+              "  not here; fetched on first use\n"));
   }
   return kExitOk;
 }
@@ -76,7 +89,8 @@ int show_command(const Options& options) {
 int plan_command(const Options& options) {
   ProgressPrinter progress = quiet_progress();
   ModelLoader loader(options, progress);
-  const Result<ModelLocation> location = loader.find(options.arguments.empty() ? "" : options.arguments.front());
+  const Result<ModelLocation> location =
+      loader.find(options.arguments.empty() ? "" : options.arguments.front());
   if (!location.ok()) return report(location.error());
   const Result<OpenModel> model = loader.open(*location);
   if (!model.ok()) return report(model.error());
@@ -100,7 +114,8 @@ int plan_command(const Options& options) {
                             {"available_bytes", plan->available}});
     return kExitOk;
   }
-  print(cat(model->name, "  ctx ", with_commas(plan->runner.ctx), "  seqs ", plan->runner.max_seqs, "\n", plan->text()));
+  print(cat(model->name, "  ctx ", with_commas(plan->runner.ctx), "  seqs ", plan->runner.max_seqs, "\n",
+            plan->text()));
   return kExitOk;
 }
 

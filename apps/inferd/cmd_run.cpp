@@ -1,4 +1,5 @@
-// run: chat in the terminal, or one answer. The engine is stepped on this thread; there is no server in between.
+// run: chat in the terminal, or one answer. The engine is stepped on this thread; there is no server in
+// between.
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,7 +16,8 @@ constexpr int kIn = 0;
 constexpr int kOut = 1;
 constexpr int kErr = 2;
 
-// On a terminal a model's control characters could move the cursor or worse; they are left out there, never in a pipe.
+// On a terminal a model's control characters could move the cursor or worse; they are left out there, never
+// in a pipe.
 std::string for_terminal(const std::string& text) {
   std::string safe;
   for (const char c : text) {
@@ -27,7 +29,8 @@ std::string for_terminal(const std::string& text) {
 
 class AnswerSink : public EventSink {
  public:
-  AnswerSink(const Tokenizer& tokenizer, bool to_terminal) : text_(tokenizer, StopMatcher()), to_terminal_(to_terminal) {}
+  AnswerSink(const Tokenizer& tokenizer, bool to_terminal)
+      : text_(tokenizer, StopMatcher()), to_terminal_(to_terminal) {}
 
   void on_events(std::vector<Event> events) override {
     for (Event& event : events) {
@@ -60,7 +63,10 @@ class AnswerSink : public EventSink {
 class Chat {
  public:
   Chat(const Options& options, const OpenModel& model, Engine& engine, const MemoryPlan& plan)
-      : options_(options), model_(model), engine_(engine), most_tokens_(Scheduler::max_sequence_tokens(scheduler_options(plan, true))) {
+      : options_(options),
+        model_(model),
+        engine_(engine),
+        most_tokens_(Scheduler::max_sequence_tokens(scheduler_options(plan, true))) {
     if (!options.system.empty()) say("system", options.system);
   }
 
@@ -81,8 +87,9 @@ class Chat {
     if (!model_.chat_template) {
       return model_.tokenizer->encode(messages_.back().find("content")->as_string(), {.add_special = true});
     }
-    INFERD_TRY(const std::vector<TextSpan> spans,
-               model_.chat_template->render(Json(messages_), nullptr, nullptr, {}, /*add_generation_prompt=*/true));
+    INFERD_TRY(
+        const std::vector<TextSpan> spans,
+        model_.chat_template->render(Json(messages_), nullptr, nullptr, {}, /*add_generation_prompt=*/true));
     return model_.tokenizer->encode_spans(spans);
   }
 
@@ -91,7 +98,8 @@ class Chat {
     INFERD_TRY(request.prompt, prompt());
     if (request.prompt.empty()) return Error{.code = Code::req_value, .detail = "the prompt has no tokens"};
     const auto prompt_tokens = static_cast<int32_t>(request.prompt.size());
-    request.max_tokens = options_.max_tokens > 0 ? options_.max_tokens : std::max(1, most_tokens_ - prompt_tokens);
+    request.max_tokens =
+        options_.max_tokens > 0 ? options_.max_tokens : std::max(1, most_tokens_ - prompt_tokens);
     request.sampling = model_.sampling;
     if (options_.temperature) request.sampling.temperature = *options_.temperature;
     if (options_.top_p) request.sampling.top_p = *options_.top_p;
@@ -128,8 +136,10 @@ class Chat {
     const double first_s = static_cast<double>(stats.first_token_ns - stats.arrival_ns) * 1e-9;
     const double rest_s = static_cast<double>(stats.finished_ns - stats.first_token_ns) * 1e-9;
     std::string line = cat("  ", stats.output_tokens, " tokens");
-    if (stats.output_tokens > 1 && rest_s > 0) line += cat(", ", fixed((stats.output_tokens - 1) / rest_s, 1), " tok/s");
-    line += cat("; prompt ", stats.prompt_tokens, stats.cached_tokens > 0 ? cat(" (", stats.cached_tokens, " cached)") : "",
+    if (stats.output_tokens > 1 && rest_s > 0)
+      line += cat(", ", fixed((stats.output_tokens - 1) / rest_s, 1), " tok/s");
+    line += cat("; prompt ", stats.prompt_tokens,
+                stats.cached_tokens > 0 ? cat(" (", stats.cached_tokens, " cached)") : "",
                 ", first token after ", human_seconds(first_s));
     if (options_.log_level >= LogLevel::debug) line += cat("; seed ", seed);
     std::fputs((line + "\n").c_str(), stderr);
@@ -167,7 +177,8 @@ int run_command(const Options& given) {
   watch_signals();
   Options options = given;
   if (!options.max_seqs) options.max_seqs = 1;  // one conversation at a time
-  ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr), [] { return terminal_columns(kErr); });
+  ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr),
+                           [] { return terminal_columns(kErr); });
   ModelLoader loader(options, progress);
   std::optional<std::string> prompt;
   if (options.arguments.size() > 1) {

@@ -19,41 +19,52 @@ namespace {
 constexpr int kErr = 2;
 constexpr size_t kShortestKey = 16;
 
-// After a failure the server stays this long, so that probes see it red and every stream can send its last event.
+// After a failure the server stays this long, so that probes see it red and every stream can send its last
+// event.
 constexpr std::chrono::milliseconds kFailedGrace{500};
 
 Result<std::string> read_key(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) == 0 && (info.st_mode & 077) != 0) {
-    return Error{.code = Code::net_key_file, .detail = "others may read it", .where = path, .fix = cat("chmod 600 ", path)};
+    return Error{.code = Code::net_key_file,
+                 .detail = "others may read it",
+                 .where = path,
+                 .fix = cat("chmod 600 ", path)};
   }
   INFERD_TRY(const MappedFile file, MappedFile::open(path));
-  if (file.size() > 4096) return Error{.code = Code::net_key_file, .detail = "it is longer than 4096 bytes", .where = path};
+  if (file.size() > 4096)
+    return Error{.code = Code::net_key_file, .detail = "it is longer than 4096 bytes", .where = path};
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
   const std::string key(trim(text));
   const bool plain = std::ranges::all_of(key, [](char c) { return c > 0x20 && c < 0x7f; });
   if (key.size() < kShortestKey || !plain) {
     return Error{.code = Code::net_key_file,
-                 .detail = plain ? cat("the key has ", key.size(), " characters") : "the key has spaces or is no ASCII",
+                 .detail = plain ? cat("the key has ", key.size(), " characters")
+                                 : "the key has spaces or is no ASCII",
                  .where = path};
   }
   return key;
 }
 
-void say(const std::string& text) { std::fputs(text.c_str(), stderr); }
+void say(const std::string& text) {
+  std::fputs(text.c_str(), stderr);
+}
 
-void print_ready(const Options& options, const OpenModel& model, const MemoryPlan& plan, const std::string& device, int threads,
-                 const Server& server, double seconds) {
+void print_ready(const Options& options, const OpenModel& model, const MemoryPlan& plan,
+                 const std::string& device, int threads, const Server& server, double seconds) {
   say(plan.text());
-  std::fputs(cat("ready ", server.base_url(), "  ", model.name, "  ctx ", plan.runner.ctx, "  seqs ", plan.runner.max_seqs,
-                 "  threads ", threads, "  ", device, "  ", fixed(seconds, 2), " s\n")
+  std::fputs(cat("ready ", server.base_url(), "  ", model.name, "  ctx ", plan.runner.ctx, "  seqs ",
+                 plan.runner.max_seqs, "  threads ", threads, "  ", device, "  ", fixed(seconds, 2), " s\n")
                  .c_str(),
              stdout);
   std::fflush(stdout);
   say(cat("\n  base URL for OpenAI clients   ", server.base_url(), "/v1\n"));
-  const std::string key = options.api_key_file.empty() ? "" : cat(" -H \"Authorization: Bearer $(cat ", options.api_key_file, ")\"");
+  const std::string key = options.api_key_file.empty()
+                              ? ""
+                              : cat(" -H \"Authorization: Bearer $(cat ", options.api_key_file, ")\"");
   say(cat("  try it    curl -N ", server.base_url(), "/v1/chat/completions", key,
-          " -H 'Content-Type: application/json' \\\n              -d '{\"stream\": true, \"messages\": [{\"role\": \"user\", \"content\": \"Say hello\"}]}'\n"));
+          " -H 'Content-Type: application/json' \\\n              -d '{\"stream\": true, \"messages\": "
+          "[{\"role\": \"user\", \"content\": \"Say hello\"}]}'\n"));
   say(cat("  chat      inferd run ", model.path == model.name ? model.path : model.name, "\n"));
   say("  stop      Ctrl-C (again: at once)\n\n");
 }
@@ -78,9 +89,11 @@ int serve_command(const Options& options, const BackendFactory& make) {
     server_options.api_key = std::move(key).value();
   }
 
-  ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr), [] { return terminal_columns(kErr); });
+  ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr),
+                           [] { return terminal_columns(kErr); });
   ModelLoader loader(options, progress, make);
-  const Result<ModelLocation> location = loader.find(options.arguments.empty() ? "" : options.arguments.front());
+  const Result<ModelLocation> location =
+      loader.find(options.arguments.empty() ? "" : options.arguments.front());
   if (!location.ok()) return report(location.error());
   Result<OpenModel> model = loader.open(*location);
   if (!model.ok()) return report(model.error());
@@ -104,17 +117,19 @@ int serve_command(const Options& options, const BackendFactory& make) {
   served.name = model->name;
   served.aliases = options.aliases;
   served.tokenizer = model->tokenizer;
-  if (model->chat_template) served.chat_template = std::make_shared<const ChatTemplate>(*model->chat_template);
+  if (model->chat_template)
+    served.chat_template = std::make_shared<const ChatTemplate>(*model->chat_template);
   served.engine = &engine;
   served.defaults = model->sampling;
   served.created = unix_seconds();
   const std::string device = engine.runner().device().name();
-  served.facts = {{"architecture", model->config.architecture},
-                  {"model", model->config.name},
-                  {"context", with_commas(plan->runner.ctx)},
-                  {"sequences at once", cat(plan->runner.max_seqs)},
-                  {"KV pool", cat(with_commas(plan->pool_tokens()), " tokens, ", kv_dtype_name(plan->runner.kv_dtype))},
-                  {"device", cat(device, ", ", threads, " threads")}};
+  served.facts = {
+      {"architecture", model->config.architecture},
+      {"model", model->config.name},
+      {"context", with_commas(plan->runner.ctx)},
+      {"sequences at once", cat(plan->runner.max_seqs)},
+      {"KV pool", cat(with_commas(plan->pool_tokens()), " tokens, ", kv_dtype_name(plan->runner.kv_dtype))},
+      {"device", cat(device, ", ", threads, " threads")}};
   Result<std::unique_ptr<Server>> started = Server::start(std::move(served), std::move(server_options));
   if (!started.ok()) return report(started.error());
   Server& server = **started;
@@ -130,7 +145,8 @@ int serve_command(const Options& options, const BackendFactory& make) {
     say(cat("exit ", code, ": ", error.message(), "\n"));
     return code;
   }
-  say(cat("draining: ", server.requests_in_flight(), " requests in flight, at most ", options.drain_timeout_s, " s\n"));
+  say(cat("draining: ", server.requests_in_flight(), " requests in flight, at most ", options.drain_timeout_s,
+          " s\n"));
   server.drain();
   server.wait();
   engine.stop();

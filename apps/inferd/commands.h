@@ -1,4 +1,5 @@
-// One function per subcommand: runs it and returns the exit code. Data goes to stdout, everything else to stderr.
+// One function per subcommand: runs it and returns the exit code. Data goes to stdout, everything else to
+// stderr.
 #pragma once
 
 #include "load.h"

@@ -32,7 +32,8 @@ void on_interrupt(int number) {
 }
 
 void on_bus_error(int) {
-  static const std::string kText = Error{.code = Code::io_changed, .detail = "it became shorter"}.terminal_text();
+  static const std::string kText =
+      Error{.code = Code::io_changed, .detail = "it became shorter"}.terminal_text();
   const ssize_t written = ::write(2, kText.data(), kText.size());
   static_cast<void>(written);
   ::_exit(kExitBadFile);
@@ -40,7 +41,9 @@ void on_bus_error(int) {
 
 }  // namespace
 
-Result<std::string> model_folder() { return default_model_folder(variable("XDG_DATA_HOME"), variable("HOME")); }
+Result<std::string> model_folder() {
+  return default_model_folder(variable("XDG_DATA_HOME"), variable("HOME"));
+}
 
 std::vector<std::string> child_environment() {
   std::vector<std::string> all;
@@ -52,8 +55,12 @@ ProgressStyle progress_style(int fd) {
   return ::isatty(fd) != 0 && variable("TERM") != "dumb" ? ProgressStyle::bar : ProgressStyle::lines;
 }
 
-const std::atomic<bool>& interrupted() { return g_interrupted; }
-int interrupt_signal() { return g_signal.load(); }
+const std::atomic<bool>& interrupted() {
+  return g_interrupted;
+}
+int interrupt_signal() {
+  return g_signal.load();
+}
 
 void forget_interrupt() {
   g_signal.store(0);
@@ -62,7 +69,7 @@ void forget_interrupt() {
 
 void watch_signals() {
   ::sem_init(&g_wakeup, 0, 0);
-  struct sigaction action {};
+  struct sigaction action{};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
@@ -73,13 +80,15 @@ void wait_for_wakeup() {
   }
 }
 
-void wake() { ::sem_post(&g_wakeup); }
+void wake() {
+  ::sem_post(&g_wakeup);
+}
 
 void install_fault_handlers() {
-  struct sigaction ignore {};
+  struct sigaction ignore{};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, nullptr);
-  struct sigaction bus {};
+  struct sigaction bus{};
   bus.sa_handler = on_bus_error;
   ::sigaction(SIGBUS, &bus, nullptr);
 }

@@ -19,18 +19,19 @@ std::vector<std::string> child_environment();
 // A bar on a terminal, plain lines elsewhere and under TERM=dumb.
 ProgressStyle progress_style(int fd);
 
-// After watch_signals(): the first SIGINT or SIGTERM sets interrupted() and wakes wait_for_wakeup(), a second one ends the
-// process at once with 128 + its number.
+// After watch_signals(): the first SIGINT or SIGTERM sets interrupted() and wakes wait_for_wakeup(), a second
+// one ends the process at once with 128 + its number.
 void watch_signals();
 const std::atomic<bool>& interrupted();
-int interrupt_signal();      // which one; 0: none yet
-void forget_interrupt();     // the interrupt was handled; the next one is a first one again
+int interrupt_signal();   // which one; 0: none yet
+void forget_interrupt();  // the interrupt was handled; the next one is a first one again
 
 // Sleeps until a signal came or wake() was called; each wakes one call.
 void wait_for_wakeup();
 void wake();
 
-// SIGPIPE becomes a write error; SIGBUS on a mapped model file, which somebody has cut short, becomes E-IO-005.
+// SIGPIPE becomes a write error; SIGBUS on a mapped model file, which somebody has cut short, becomes
+// E-IO-005.
 void install_fault_handlers();
 
 }  // namespace inferd

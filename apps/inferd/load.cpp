@@ -29,7 +29,8 @@ Result<Tokenizer> read_tokenizer(const GgufFile& file) {
     if (file.find(key) == nullptr) return std::optional<int32_t>();
     INFERD_TRY(const int64_t value, file.integer(key));
     if (value < 0 || value > INT32_MAX) {
-      return Error{.code = Code::tokenizer_data, .detail = cat("id ", value), .where = cat(file.name(), ": ", key)};
+      return Error{
+          .code = Code::tokenizer_data, .detail = cat("id ", value), .where = cat(file.name(), ": ", key)};
     }
     return std::optional<int32_t>(static_cast<int32_t>(value));
   };
@@ -50,10 +51,13 @@ Result<SamplingParams> read_sampling(const GgufFile& file) {
   INFERD_TRY(params.top_k, file.integer("general.sampling.top_k", params.top_k));
   INFERD_TRY(params.top_p, file.real("general.sampling.top_p", params.top_p));
   INFERD_TRY(params.min_p, file.real("general.sampling.min_p", params.min_p));
-  INFERD_TRY(params.repetition_penalty, file.real("general.sampling.penalty_repeat", params.repetition_penalty));
+  INFERD_TRY(params.repetition_penalty,
+             file.real("general.sampling.penalty_repeat", params.repetition_penalty));
   const Status valid = validate(params, 1);
   if (!valid.ok()) {
-    return Error{.code = Code::model_metadata, .detail = valid.error().detail, .where = cat(file.name(), ": general.sampling")};
+    return Error{.code = Code::model_metadata,
+                 .detail = valid.error().detail,
+                 .where = cat(file.name(), ": general.sampling")};
   }
   return params;
 }
@@ -72,7 +76,8 @@ std::optional<std::string> token_text(const Tokenizer& tokenizer, std::optional<
 
 Result<ModelLocation> ModelLoader::find(const std::string& model) {
   INFERD_TRY(const std::string folder, model_folder());
-  INFERD_TRY(ModelLocation location, resolve_model(model.empty() ? std::string(kDefaultModel) : model, folder));
+  INFERD_TRY(ModelLocation location,
+             resolve_model(model.empty() ? std::string(kDefaultModel) : model, folder));
   if (location.present) return location;
   FetchOptions fetch;
   fetch.folder = folder;
@@ -99,9 +104,10 @@ Result<OpenModel> ModelLoader::open(const ModelLocation& location) {
   INFERD_TRY(model.config, read_decoder_config(file));
   INFERD_TRY(Tokenizer tokenizer, read_tokenizer(file));
   if (tokenizer.vocab_size() > model.config.vocab) {
-    return Error{.code = Code::tokenizer_data,
-                 .detail = cat(tokenizer.vocab_size(), " tokens, the embedding has ", model.config.vocab, " rows"),
-                 .where = cat(location.path, ": tokenizer.ggml.tokens")};
+    return Error{
+        .code = Code::tokenizer_data,
+        .detail = cat(tokenizer.vocab_size(), " tokens, the embedding has ", model.config.vocab, " rows"),
+        .where = cat(location.path, ": tokenizer.ggml.tokens")};
   }
   INFERD_TRY(model.sampling, read_sampling(file));
   INFERD_TRY(const std::string_view own_template, file.string("tokenizer.chat_template", ""));
@@ -110,11 +116,14 @@ Result<OpenModel> ModelLoader::open(const ModelLocation& location) {
     INFERD_TRY(source, read_text_file(options_.chat_template));
   }
   if (!source.empty()) {
-    Result<ChatTemplate> parsed = ChatTemplate::parse(
-        source, {.bos_token = token_text(tokenizer, tokenizer.bos()), .eos_token = token_text(tokenizer, tokenizer.eos())});
+    Result<ChatTemplate> parsed =
+        ChatTemplate::parse(source, {.bos_token = token_text(tokenizer, tokenizer.bos()),
+                                     .eos_token = token_text(tokenizer, tokenizer.eos())});
     if (!parsed.ok()) {
       Error error = std::move(parsed).error();
-      const std::string origin = options_.chat_template.empty() ? cat(location.path, ": tokenizer.chat_template") : options_.chat_template;
+      const std::string origin = options_.chat_template.empty()
+                                     ? cat(location.path, ": tokenizer.chat_template")
+                                     : options_.chat_template;
       error.where = error.where.empty() ? origin : cat(origin, ", ", error.where);
       return error;
     }
@@ -122,7 +131,8 @@ Result<OpenModel> ModelLoader::open(const ModelLocation& location) {
   }
   model.tokenizer = std::make_shared<const Tokenizer>(std::move(tokenizer));
   model.file = std::make_unique<GgufFile>(std::move(file));
-  progress_.end(cat(model.config.architecture, ", ", with_commas(model.config.vocab), " tokens in the vocabulary"));
+  progress_.end(
+      cat(model.config.architecture, ", ", with_commas(model.config.vocab), " tokens in the vocabulary"));
   return model;
 }
 
@@ -143,13 +153,15 @@ Result<MemoryPlan> ModelLoader::plan(const OpenModel& model) {
 }
 
 SchedulerOptions scheduler_options(const MemoryPlan& plan, bool prefix_cache) {
-  return {.max_seqs = plan.runner.max_seqs,
-          .ctx = plan.runner.ctx,
-          .prefill_chunk = plan.runner.prefill_chunk,
-          .pool = {.pages = plan.runner.kv_pages, .page_tokens = plan.page_tokens, .prefix_cache = prefix_cache}};
+  return {
+      .max_seqs = plan.runner.max_seqs,
+      .ctx = plan.runner.ctx,
+      .prefill_chunk = plan.runner.prefill_chunk,
+      .pool = {.pages = plan.runner.kv_pages, .page_tokens = plan.page_tokens, .prefix_cache = prefix_cache}};
 }
 
-Result<std::unique_ptr<Engine>> ModelLoader::load(const OpenModel& model, const MemoryPlan& plan, EngineOptions engine_options) {
+Result<std::unique_ptr<Engine>> ModelLoader::load(const OpenModel& model, const MemoryPlan& plan,
+                                                  EngineOptions engine_options) {
   progress_.begin("load");
   ProgressMeter meter(monotonic_clock(), "load", model.name, 0);
   const Decoder::Progress on_progress = [&](int64_t done, int64_t total) {
@@ -157,10 +169,11 @@ Result<std::unique_ptr<Engine>> ModelLoader::load(const OpenModel& model, const 
     event.total = total;
     progress_.update(event);
   };
-  INFERD_TRY(std::unique_ptr<Decoder> decoder,
-             Decoder::load(*model.file, model.config, plan.runner.ctx, *backend_.device, *backend_.ops, on_progress));
+  INFERD_TRY(std::unique_ptr<Decoder> decoder, Decoder::load(*model.file, model.config, plan.runner.ctx,
+                                                             *backend_.device, *backend_.ops, on_progress));
   INFERD_TRY(std::unique_ptr<Runner> runner,
-             Runner::create(std::move(backend_), std::move(decoder), plan.runner, model.tokenizer->banned_mask(model.config.vocab)));
+             Runner::create(std::move(backend_), std::move(decoder), plan.runner,
+                            model.tokenizer->banned_mask(model.config.vocab)));
   engine_options.scheduler = scheduler_options(plan, !options_.no_prefix_cache);
   auto engine = std::make_unique<Engine>(std::move(runner), std::move(engine_options));
   progress_.end(cat(human_bytes(plan.weights), " of weights"));

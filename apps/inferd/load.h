@@ -1,5 +1,5 @@
-// From a MODEL argument to something that runs: find or fetch the file, read it, plan memory, load, start. Each phase is
-// shown with its time. Used by serve, run, plan, tokenize and bench.
+// From a MODEL argument to something that runs: find or fetch the file, read it, plan memory, load, start.
+// Each phase is shown with its time. Used by serve, run, plan, tokenize and bench.
 #pragma once
 
 #include <functional>
@@ -19,13 +19,13 @@ namespace inferd {
 
 // A model file, opened and understood, before anything large is loaded.
 struct OpenModel {
-  std::string name;                     // short name, for people and requests
+  std::string name;  // short name, for people and requests
   std::string path;
   std::unique_ptr<GgufFile> file;
   DecoderConfig config;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat_template;
-  SamplingParams sampling;              // the model's own defaults, else temperature 1 and nothing else
+  SamplingParams sampling;  // the model's own defaults, else temperature 1 and nothing else
 };
 
 // How backends are made: the program's own, or one that a test put in.
@@ -37,14 +37,16 @@ class ModelLoader {
   ModelLoader(const Options& options, ProgressPrinter& progress, BackendFactory make = make_backend)
       : options_(options), progress_(progress), make_(std::move(make)) {}
 
-  // The file behind a MODEL argument, fetched when it is offered and not there. An empty name is the default model.
+  // The file behind a MODEL argument, fetched when it is offered and not there. An empty name is the default
+  // model.
   Result<ModelLocation> find(const std::string& model);
   // Opens the file and builds tokenizer and template.
   Result<OpenModel> open(const ModelLocation& location);
   // The plan of an open model on a new backend, which start() takes.
   Result<MemoryPlan> plan(const OpenModel& model);
   // Loads the weights by the plan and makes an engine, not started. The file is not needed afterwards.
-  Result<std::unique_ptr<Engine>> load(const OpenModel& model, const MemoryPlan& plan, EngineOptions engine_options);
+  Result<std::unique_ptr<Engine>> load(const OpenModel& model, const MemoryPlan& plan,
+                                       EngineOptions engine_options);
 
  private:
   const Options& options_;

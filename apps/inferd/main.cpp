@@ -11,15 +11,24 @@ namespace {
 
 int run(const Options& options) {
   switch (options.command) {
-    case Command::serve: return serve_command(options);
-    case Command::run: return run_command(options);
-    case Command::list: return list_command(options);
-    case Command::show: return show_command(options);
-    case Command::plan: return plan_command(options);
-    case Command::tokenize: return tokenize_command(options);
-    case Command::bench_engine: return bench_engine_command(options);
-    case Command::doctor: return doctor_command(options);
-    case Command::version: return version_command(options);
+    case Command::serve:
+      return serve_command(options);
+    case Command::run:
+      return run_command(options);
+    case Command::list:
+      return list_command(options);
+    case Command::show:
+      return show_command(options);
+    case Command::plan:
+      return plan_command(options);
+    case Command::tokenize:
+      return tokenize_command(options);
+    case Command::bench_engine:
+      return bench_engine_command(options);
+    case Command::doctor:
+      return doctor_command(options);
+    case Command::version:
+      return version_command(options);
     case Command::help:
       std::fputs((options.help_for ? help_text(*options.help_for) : help_text()).c_str(), stdout);
       return kExitOk;
@@ -37,7 +46,8 @@ int main(int argc, char** argv) {
   if (!options.ok()) return inferd::report(options.error());
   const int code = inferd::run(*options);
   if (std::fflush(stdout) != 0) {
-    return inferd::report({.code = inferd::Code::io_write, .detail = "stdout", .fix = "check where the output goes"});
+    return inferd::report(
+        {.code = inferd::Code::io_write, .detail = "stdout", .fix = "check where the output goes"});
   }
   return code;
 }

@@ -29,9 +29,11 @@ TEST(Strings, numbers_for_people) {
 
 TEST(Strings, integers_are_read_whole_or_not_at_all) {
   EXPECT_EQ(parse_int("-12"), -12);
-  for (const char* text : {"", "-", "1 ", " 1", "+1", "0x1", "1.0", "9223372036854775808"}) EXPECT_FALSE(parse_int(text)) << text;
+  for (const char* text : {"", "-", "1 ", " 1", "+1", "0x1", "1.0", "9223372036854775808"})
+    EXPECT_FALSE(parse_int(text)) << text;
   EXPECT_EQ(parse_double("1e-3"), 1e-3);
-  for (const char* text : {"", "nan", "inf", "-inf", "1e999", "1,0"}) EXPECT_FALSE(parse_double(text)) << text;
+  for (const char* text : {"", "nan", "inf", "-inf", "1e999", "1,0"})
+    EXPECT_FALSE(parse_double(text)) << text;
 }
 
 TEST(Strings, the_nearest_name_is_a_likely_typing_error_or_nothing) {
@@ -73,7 +75,8 @@ TEST(Utf8, ill_formed_sequences_follow_the_maximal_subpart_rule) {
   EXPECT_EQ(replace_invalid_utf8("\xE1\x80\xE2\xF0\x91\x92\xF1\xBF\x41"), "����A");
   EXPECT_TRUE(decode_utf8("\xF0\x9F\x98").truncated);
   EXPECT_FALSE(decode_utf8("\xF0\x9F\x41").truncated);
-  for (char32_t c : {U'\0', U'\x7f', U'\x80', U'\x7ff', U'\x800', U'\ud7ff', U'\ue000', U'\uffff', U'\U00010000', U'\U0010ffff'}) {
+  for (char32_t c : {U'\0', U'\x7f', U'\x80', U'\x7ff', U'\x800', U'\ud7ff', U'\ue000', U'\uffff',
+                     U'\U00010000', U'\U0010ffff'}) {
     std::string text;
     append_utf8(text, c);
     EXPECT_EQ(decode_utf8(text).code_point, c);
@@ -94,7 +97,8 @@ TEST(Errors, ids_are_unique_and_every_row_has_text_and_fix) {
 }
 
 TEST(Errors, the_terminal_form_has_code_place_and_fix) {
-  const Error error{.code = Code::kv_never_fits, .detail = "needs 9 pages, the pool has 8", .where = "prompt"};
+  const Error error{
+      .code = Code::kv_never_fits, .detail = "needs 9 pages, the pool has 8", .where = "prompt"};
   EXPECT_EQ(error.terminal_text(),
             "error[E-KV-001]: the request can never fit the KV pool: needs 9 pages, the pool has 8\n"
             "  at prompt\n"
@@ -105,7 +109,8 @@ TEST(MappedFile, gives_the_bytes_or_says_why_not) {
   const std::string path = testing::TempDir() + "mapped_file";
   std::ofstream(path) << "hello";
   const MappedFile file = MappedFile::open(path).value();
-  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()), "hello");
+  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()),
+            "hello");
   EXPECT_EQ(MappedFile::open(path + "-absent").error().code, Code::io_not_found);
   EXPECT_EQ(MappedFile::open(testing::TempDir()).error().code, Code::io_read);
   EXPECT_EQ(MappedFile::open("/dev/null").error().code, Code::io_read);

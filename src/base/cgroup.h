@@ -10,9 +10,9 @@ namespace inferd {
 
 std::optional<std::string> read_small_file(const std::string& path);
 
-// Calls visit(folder, v2) for every folder that may limit `controller` ("cpu", "memory"), innermost first. Folders that
-// are not there are visited too: inside a container the group's path may name what only the host sees, and the mount's
-// own top, visited last, is the container's group.
+// Calls visit(folder, v2) for every folder that may limit `controller` ("cpu", "memory"), innermost first.
+// Folders that are not there are visited too: inside a container the group's path may name what only the host
+// sees, and the mount's own top, visited last, is the container's group.
 void for_each_cgroup(const std::string& root, std::string_view controller,
                      const std::function<void(const std::string& folder, bool v2)>& visit);
 

@@ -1,4 +1,5 @@
-// INFERD_CHECK: a programmer error ends the process, in release builds too. Never used for input from outside.
+// INFERD_CHECK: a programmer error ends the process, in release builds too. Never used for input from
+// outside.
 #pragma once
 
 #include <string>
@@ -11,10 +12,11 @@ namespace inferd {
 
 }  // namespace inferd
 
-// INFERD_CHECK(rows > 0, "linear: rows ", rows): prints file, line, condition and detail to stderr, then aborts.
-#define INFERD_CHECK(condition, ...)                                                              \
-  do {                                                                                            \
-    if (!(condition)) [[unlikely]] {                                                              \
+// INFERD_CHECK(rows > 0, "linear: rows ", rows): prints file, line, condition and detail to stderr, then
+// aborts.
+#define INFERD_CHECK(condition, ...)                                                                        \
+  do {                                                                                                      \
+    if (!(condition)) [[unlikely]] {                                                                        \
       ::inferd::check_failed(__FILE__, __LINE__, #condition, ::inferd::cat("" __VA_OPT__(, ) __VA_ARGS__)); \
-    }                                                                                             \
+    }                                                                                                       \
   } while (false)

@@ -8,7 +8,8 @@ namespace {
 class MonotonicClock final : public Clock {
  public:
   int64_t now_ns() const override {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
         .count();
   }
 };
@@ -17,10 +18,13 @@ constinit const MonotonicClock kMonotonicClock;
 
 }  // namespace
 
-const Clock& monotonic_clock() { return kMonotonicClock; }
+const Clock& monotonic_clock() {
+  return kMonotonicClock;
+}
 
 int64_t unix_seconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 }  // namespace inferd

@@ -16,7 +16,9 @@ constexpr auto kTable = std::to_array<ErrorRow>({
 
 }  // namespace
 
-std::span<const ErrorRow> error_table() { return kTable; }
+std::span<const ErrorRow> error_table() {
+  return kTable;
+}
 
 const ErrorRow& error_row(Code code) {
   const auto index = static_cast<size_t>(code);

@@ -37,11 +37,13 @@ class Builder final : public Sax {
     return true;
   }
 
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+  bool parse_error(std::size_t position, const std::string&,
+                   const nlohmann::detail::exception& error) override {
     // nlohmann: "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ...".
     std::string_view text = error.what();
     if (const size_t at = text.find("column "); at != std::string_view::npos) {
-      if (const size_t colon = text.find(": ", at); colon != std::string_view::npos) text = text.substr(colon + 2);
+      if (const size_t colon = text.find(": ", at); colon != std::string_view::npos)
+        text = text.substr(colon + 2);
     } else if (const size_t bracket = text.find("] "); bracket != std::string_view::npos) {
       text = text.substr(bracket + 2);
     }
@@ -79,7 +81,8 @@ class Builder final : public Sax {
   }
 
   bool open(Json container) {
-    if (static_cast<int>(open_.size()) >= limits_.depth) return refuse(cat("nested deeper than ", limits_.depth));
+    if (static_cast<int>(open_.size()) >= limits_.depth)
+      return refuse(cat("nested deeper than ", limits_.depth));
     open_.push_back({std::move(container), {}, {}});
     return true;
   }
@@ -100,11 +103,21 @@ class Builder final : public Sax {
 
 void append_value(std::string& out, const Json& value) {
   switch (value.kind()) {
-    case Json::Kind::null: out.append("null"); break;
-    case Json::Kind::boolean: out.append(value.as_bool() ? "true" : "false"); break;
-    case Json::Kind::integer: append_any(out, value.as_integer()); break;
-    case Json::Kind::real: append_json_number(out, value.as_number()); break;
-    case Json::Kind::string: append_json_string(out, value.as_string()); break;
+    case Json::Kind::null:
+      out.append("null");
+      break;
+    case Json::Kind::boolean:
+      out.append(value.as_bool() ? "true" : "false");
+      break;
+    case Json::Kind::integer:
+      append_any(out, value.as_integer());
+      break;
+    case Json::Kind::real:
+      append_json_number(out, value.as_number());
+      break;
+    case Json::Kind::string:
+      append_json_string(out, value.as_string());
+      break;
     case Json::Kind::array: {
       char separator = '[';
       for (const Json& item : value.as_array()) {
@@ -134,13 +147,20 @@ void append_value(std::string& out, const Json& value) {
 
 std::string_view Json::kind_name() const {
   switch (kind()) {
-    case Kind::null: return "null";
-    case Kind::boolean: return "boolean";
-    case Kind::integer: return "integer";
-    case Kind::real: return "number";
-    case Kind::string: return "string";
-    case Kind::array: return "array";
-    case Kind::object: return "object";
+    case Kind::null:
+      return "null";
+    case Kind::boolean:
+      return "boolean";
+    case Kind::integer:
+      return "integer";
+    case Kind::real:
+      return "number";
+    case Kind::string:
+      return "string";
+    case Kind::array:
+      return "array";
+    case Kind::object:
+      return "object";
   }
   return "value";
 }
@@ -194,11 +214,21 @@ void append_json_string(std::string& out, std::string_view text) {
     }
     flush();
     switch (byte) {
-      case '"': out.append("\\\""); break;
-      case '\\': out.append("\\\\"); break;
-      case '\n': out.append("\\n"); break;
-      case '\r': out.append("\\r"); break;
-      case '\t': out.append("\\t"); break;
+      case '"':
+        out.append("\\\"");
+        break;
+      case '\\':
+        out.append("\\\\");
+        break;
+      case '\n':
+        out.append("\\n");
+        break;
+      case '\r':
+        out.append("\\r");
+        break;
+      case '\t':
+        out.append("\\t");
+        break;
       default:
         out.append("\\u00");
         out.push_back(kHex[byte >> 4]);

@@ -14,7 +14,8 @@ std::string refusal(std::string_view text) {
 }
 
 TEST(Json, keeps_order_kinds_and_exact_numbers) {
-  const Json value = parse_json(R"({"b":1,"a":[1.5,-2,true,null,"x\u00e9\ud83d\ude00"],"c":9223372036854775807})").value();
+  const Json value =
+      parse_json(R"({"b":1,"a":[1.5,-2,true,null,"x\u00e9\ud83d\ude00"],"c":9223372036854775807})").value();
   EXPECT_EQ(to_json(value), "{\"b\":1,\"a\":[1.5,-2,true,null,\"xé😀\"],\"c\":9223372036854775807}");
   EXPECT_EQ(value.find("b")->as_integer(), 1);
   EXPECT_EQ(value.find("missing"), nullptr);
@@ -22,9 +23,11 @@ TEST(Json, keeps_order_kinds_and_exact_numbers) {
 }
 
 TEST(Json, refuses_what_the_grammar_does_not_have) {
-  for (const char* text : {"", " ", "{", "[1,]", "{\"a\":1,}", "01", "1.", "+1", "NaN", "Infinity", "-Infinity", "nul", "'a'",
-                           "[1] 2", "{\"a\" 1}", "\"\x01\"", "\"\\x\"", "\"\xff\"", "\"\\ud800\"", "\"\\udc00x\"", "1e999",
-                           "{a:1}", "//x\n1", "[1 2]", "\"unterminated"}) {
+  for (const char* text :
+       {"",          " ",        "{",        "[1,]",          "{\"a\":1,}",  "01",           "1.",
+        "+1",        "NaN",      "Infinity", "-Infinity",     "nul",         "'a'",          "[1] 2",
+        "{\"a\" 1}", "\"\x01\"", "\"\\x\"",  "\"\xff\"",      "\"\\ud800\"", "\"\\udc00x\"", "1e999",
+        "{a:1}",     "//x\n1",   "[1 2]",    "\"unterminated"}) {
     EXPECT_FALSE(parse_json(text).ok()) << text;
   }
 }
@@ -39,7 +42,9 @@ TEST(Json, refuses_duplicate_keys_depth_and_too_many_values_by_name) {
   EXPECT_EQ(refusal(std::string_view("{}\0{", 4)), "byte 2: it holds a NUL byte");
 }
 
-TEST(Json, an_error_names_the_byte) { EXPECT_TRUE(refusal("{\"a\": tru}").starts_with("byte 10: ")) << refusal("{\"a\": tru}"); }
+TEST(Json, an_error_names_the_byte) {
+  EXPECT_TRUE(refusal("{\"a\": tru}").starts_with("byte 10: ")) << refusal("{\"a\": tru}");
+}
 
 TEST(Json, every_double_comes_back_as_it_was) {
   std::mt19937_64 random(7);

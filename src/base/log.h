@@ -1,4 +1,5 @@
-// One line a message on stderr: "12:03:44 info  engine: text". Passed by reference; there is no global logger.
+// One line a message on stderr: "12:03:44 info  engine: text". Passed by reference; there is no global
+// logger.
 #pragma once
 
 #include <atomic>
@@ -23,20 +24,29 @@ class Logger {
   bool wants(LogLevel level) const { return level <= level_; }
 
   template <typename... Ts>
-  void error(std::string_view area, const Ts&... text) { write(LogLevel::error, area, text...); }
+  void error(std::string_view area, const Ts&... text) {
+    write(LogLevel::error, area, text...);
+  }
   template <typename... Ts>
-  void warn(std::string_view area, const Ts&... text) { write(LogLevel::warn, area, text...); }
+  void warn(std::string_view area, const Ts&... text) {
+    write(LogLevel::warn, area, text...);
+  }
   template <typename... Ts>
-  void info(std::string_view area, const Ts&... text) { write(LogLevel::info, area, text...); }
+  void info(std::string_view area, const Ts&... text) {
+    write(LogLevel::info, area, text...);
+  }
   template <typename... Ts>
-  void debug(std::string_view area, const Ts&... text) { write(LogLevel::debug, area, text...); }
+  void debug(std::string_view area, const Ts&... text) {
+    write(LogLevel::debug, area, text...);
+  }
 
  private:
   template <typename... Ts>
   void write(LogLevel level, std::string_view area, const Ts&... text) {
     if (wants(level)) write_line(level, area, cat(text...));
   }
-  // Any thread. A line that cannot be written (full disk, closed pipe) is dropped: logging never stops serving.
+  // Any thread. A line that cannot be written (full disk, closed pipe) is dropped: logging never stops
+  // serving.
   void write_line(LogLevel level, std::string_view area, std::string_view text);
 
   const LogLevel level_;

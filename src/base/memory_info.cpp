@@ -45,7 +45,11 @@ int64_t available_memory(const std::string& root) {
   return available;
 }
 
-int64_t resident_memory() { return status_bytes("VmRSS"); }
-int64_t peak_resident_memory() { return status_bytes("VmHWM"); }
+int64_t resident_memory() {
+  return status_bytes("VmRSS");
+}
+int64_t peak_resident_memory() {
+  return status_bytes("VmHWM");
+}
 
 }  // namespace inferd

@@ -29,7 +29,7 @@ Error open_error(const std::string& path, int number) {
 Result<MappedFile> MappedFile::open(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return open_error(path, errno);
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd, &info) != 0) {
     const int number = errno;
     ::close(fd);
@@ -37,7 +37,9 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
   }
   if (!S_ISREG(info.st_mode)) {
     ::close(fd);
-    return Error{.code = Code::io_read, .detail = S_ISDIR(info.st_mode) ? "it is a folder" : "it is not a regular file", .where = path};
+    return Error{.code = Code::io_read,
+                 .detail = S_ISDIR(info.st_mode) ? "it is a folder" : "it is not a regular file",
+                 .where = path};
   }
   const auto size = static_cast<size_t>(info.st_size);
   if (size == 0) {
@@ -52,7 +54,9 @@ Result<MappedFile> MappedFile::open(const std::string& path) {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(path_, other.path_);
@@ -77,7 +81,8 @@ void MappedFile::prefetch(int64_t offset, int64_t length) const {
   const int64_t page = ::sysconf(_SC_PAGESIZE);
   const int64_t begin = offset / page * page;
   if (data_ == nullptr || length <= 0) return;
-  ::madvise(const_cast<std::byte*>(data_) + begin, static_cast<size_t>(offset + length - begin), MADV_WILLNEED);
+  ::madvise(const_cast<std::byte*>(data_) + begin, static_cast<size_t>(offset + length - begin),
+            MADV_WILLNEED);
 }
 
 }  // namespace inferd

@@ -1,5 +1,5 @@
-// A file mapped read-only. The mapping is a view of the file: if somebody truncates the file, touching the lost part
-// raises SIGBUS, which apps/ turns into error E-IO-005.
+// A file mapped read-only. The mapping is a view of the file: if somebody truncates the file, touching the
+// lost part raises SIGBUS, which apps/ turns into error E-IO-005.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@ namespace inferd {
 
 class MappedFile {
  public:
-  // E-IO-001 not found, E-IO-002 permission, E-IO-003 not a regular file or unreadable. An empty file maps to no bytes.
+  // E-IO-001 not found, E-IO-002 permission, E-IO-003 not a regular file or unreadable. An empty file maps to
+  // no bytes.
   static Result<MappedFile> open(const std::string& path);
 
   MappedFile(MappedFile&& other) noexcept;
@@ -26,7 +27,8 @@ class MappedFile {
   int64_t size() const { return static_cast<int64_t>(size_); }
   const std::string& path() const { return path_; }
 
-  // Gives the pages that lie wholly inside [offset, offset + length) back to the kernel; reading them again is allowed.
+  // Gives the pages that lie wholly inside [offset, offset + length) back to the kernel; reading them again
+  // is allowed.
   void release(int64_t offset, int64_t length) const;
   // Asks the kernel to read [offset, offset + length) ahead.
   void prefetch(int64_t offset, int64_t length) const;

@@ -14,8 +14,8 @@ namespace inferd {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}          // NOLINT: implicit by design
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}      // NOLINT: implicit by design
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}      // NOLINT: implicit by design
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT: implicit by design
 
   bool ok() const { return state_.index() == 0; }
   explicit operator bool() const { return ok(); }
@@ -88,7 +88,7 @@ using Status = Result<void>;
   declaration = std::move(result).value()
 
 // INFERD_TRY_STATUS(write_all(fd, bytes)): go on, or return the error to the caller.
-#define INFERD_TRY_STATUS(expression)                                              \
-  do {                                                                             \
+#define INFERD_TRY_STATUS(expression)                                                  \
+  do {                                                                                 \
     if (auto status_ = (expression); !status_.ok()) return std::move(status_).error(); \
   } while (false)

@@ -16,7 +16,8 @@ struct Philox {
       const uint64_t product0 = uint64_t{0xD2511F53} * counter[0];
       const uint64_t product1 = uint64_t{0xCD9E8D57} * counter[2];
       counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
-                 static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
+                 static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1],
+                 static_cast<uint32_t>(product0)};
       key[0] += 0x9E3779B9;
       key[1] += 0xBB67AE85;
     }
@@ -24,7 +25,8 @@ struct Philox {
   }
 };
 
-// A number in [0, 1) from 53 bits, for (request seed, position in the output, draw, choice): docs/numerics.md.
+// A number in [0, 1) from 53 bits, for (request seed, position in the output, draw, choice):
+// docs/numerics.md.
 constexpr double uniform_draw(uint64_t seed, uint32_t position, uint32_t draw, uint32_t choice) {
   const Philox::Counter bits = Philox::draw({position, draw, choice, 0},
                                             {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)});

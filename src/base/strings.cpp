@@ -7,7 +7,9 @@
 
 namespace inferd {
 
-void append_piece(std::string& out, std::string_view piece) { out.append(piece); }
+void append_piece(std::string& out, std::string_view piece) {
+  out.append(piece);
+}
 
 void append_piece(std::string& out, double value) {
   std::array<char, 40> digits;
@@ -29,7 +31,8 @@ void append_integer(std::string& out, uint64_t value) {
 
 std::string fixed(double value, int decimals) {
   std::array<char, 64> digits;
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed, decimals);
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed, decimals);
   if (end.ec != std::errc()) {  // a magnitude past 10^40: shortest form instead
     return cat(value);
   }
@@ -75,7 +78,8 @@ std::optional<int64_t> parse_int(std::string_view text) {
 std::optional<double> parse_double(std::string_view text) {
   double value = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !std::isfinite(value))
+    return std::nullopt;
   return value;
 }
 

@@ -42,10 +42,10 @@ std::string cat(const Ts&... values) {
   return out;
 }
 
-std::string fixed(double value, int decimals);     // fixed(1.25, 1) == "1.2" (round half to even)
-std::string with_commas(int64_t value);            // 1234567 -> "1,234,567"
-std::string human_bytes(int64_t bytes);            // 98362432 -> "93.8 MiB"
-std::string human_seconds(double seconds);         // 0.0123 -> "12 ms", 3.21 -> "3.2 s", 75 -> "1 min 15 s"
+std::string fixed(double value, int decimals);  // fixed(1.25, 1) == "1.2" (round half to even)
+std::string with_commas(int64_t value);         // 1234567 -> "1,234,567"
+std::string human_bytes(int64_t bytes);         // 98362432 -> "93.8 MiB"
+std::string human_seconds(double seconds);      // 0.0123 -> "12 ms", 3.21 -> "3.2 s", 75 -> "1 min 15 s"
 
 // Decimal integer, the whole text, no sign but a leading '-'; nullopt when it is not one or overflows.
 std::optional<int64_t> parse_int(std::string_view text);
@@ -60,7 +60,8 @@ std::string to_lower_ascii(std::string_view text);
 // The candidate with the smallest edit distance, if that is small enough to be a likely typing error.
 std::optional<std::string> nearest_name(std::string_view given, std::span<const std::string> candidates);
 
-// Printable form of untrusted bytes for a message: at most `limit` bytes, control characters and quotes escaped.
+// Printable form of untrusted bytes for a message: at most `limit` bytes, control characters and quotes
+// escaped.
 std::string printable(std::string_view text, size_t limit = 60);
 
 }  // namespace inferd

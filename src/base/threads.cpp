@@ -16,8 +16,9 @@
 namespace inferd {
 namespace {
 
-// How long a worker or the caller spins before it sleeps in the kernel. A futex round trip costs 14 to 22 us, the
-// phases of a decode step follow each other within a few; longer spinning would only starve the other threads.
+// How long a worker or the caller spins before it sleeps in the kernel. A futex round trip costs 14 to 22 us,
+// the phases of a decode step follow each other within a few; longer spinning would only starve the other
+// threads.
 constexpr std::chrono::microseconds kSpin{50};
 
 void pause_instruction() {
@@ -109,7 +110,9 @@ int usable_cpus(const std::string& root) {
 }
 
 SavedAffinity::SavedAffinity() : cpus_(affinity_cpus()) {}
-void SavedAffinity::restore() const { allow_only(cpus_); }
+void SavedAffinity::restore() const {
+  allow_only(cpus_);
+}
 
 ThreadPool::ThreadPool(int threads, bool pin)
     : size_(threads), cpus_(pin ? affinity_cpus() : std::vector<size_t>()) {
@@ -140,7 +143,8 @@ void ThreadPool::run(FunctionRef<void(int)> body) {
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();
   body(0);
-  for (int left = running_.load(std::memory_order_acquire); left != 0; left = running_.load(std::memory_order_acquire)) {
+  for (int left = running_.load(std::memory_order_acquire); left != 0;
+       left = running_.load(std::memory_order_acquire)) {
     wait_for_change(running_, left);
   }
 }

@@ -22,7 +22,8 @@ class FunctionRef<R(Args...)> {
   template <typename F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
   FunctionRef(F&& callable)  // NOLINT: implicit by design
-      : object_(const_cast<void*>(static_cast<const void*>(&callable))), call_([](void* object, Args... args) -> R {
+      : object_(const_cast<void*>(static_cast<const void*>(&callable))),
+        call_([](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(static_cast<Args>(args)...);
         }) {}
   R operator()(Args... args) const { return call_(object_, static_cast<Args>(args)...); }
@@ -36,8 +37,9 @@ class FunctionRef<R(Args...)> {
 // `root` is "/" but for tests, which lay out their own proc and sys files under another folder.
 int usable_cpus(const std::string& root = "/");
 
-// The CPUs that the constructing thread may run on; restore() gives them back to the calling thread. A thread that loads a
-// model has been worker 0 of a pool and would hand its one CPU down to every thread it starts later.
+// The CPUs that the constructing thread may run on; restore() gives them back to the calling thread. A thread
+// that loads a model has been worker 0 of a pool and would hand its one CPU down to every thread it starts
+// later.
 class SavedAffinity {
  public:
   SavedAffinity();
@@ -64,8 +66,9 @@ class WorkCounter {
 
 class ThreadPool {
  public:
-  // Starts threads - 1 workers; `threads` >= 1. With `pin` each is pinned to one CPU of the affinity mask that the
-  // constructing thread has, and a thread that calls run() is pinned as worker 0 when it does so for the first time.
+  // Starts threads - 1 workers; `threads` >= 1. With `pin` each is pinned to one CPU of the affinity mask
+  // that the constructing thread has, and a thread that calls run() is pinned as worker 0 when it does so for
+  // the first time.
   explicit ThreadPool(int threads, bool pin = true);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -73,8 +76,8 @@ class ThreadPool {
 
   int size() const { return size_; }
 
-  // Calls body(worker) once on every worker, 0 on the calling thread, and returns when all are done. What the workers
-  // wrote is visible to the caller then. Not reentrant; one caller at a time. `body` must not throw.
+  // Calls body(worker) once on every worker, 0 on the calling thread, and returns when all are done. What the
+  // workers wrote is visible to the caller then. Not reentrant; one caller at a time. `body` must not throw.
   void run(FunctionRef<void(int)> body);
 
  private:
@@ -83,7 +86,8 @@ class ThreadPool {
   const int size_;
   const std::vector<size_t> cpus_;  // empty: not pinned
   std::thread::id pinned_caller_;
-  const FunctionRef<void(int)>* body_ = nullptr;  // guarded by the order: written before generation_, read after it
+  const FunctionRef<void(int)>* body_ =
+      nullptr;  // guarded by the order: written before generation_, read after it
   std::atomic<uint32_t> generation_{0};
   std::atomic<int> running_{0};
   std::atomic<bool> stop_{false};

@@ -79,7 +79,8 @@ class CgroupRoot {
   std::string root_;
 };
 
-// The machine that runs the test has at least one CPU, so only quotas below 2 have one expected value everywhere.
+// The machine that runs the test has at least one CPU, so only quotas below 2 have one expected value
+// everywhere.
 TEST(UsableCpus, follows_the_smallest_quota_rounded_down_but_never_to_zero) {
   {
     const CgroupRoot v2;

@@ -3,7 +3,9 @@
 namespace inferd {
 namespace {
 
-constexpr bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
+constexpr bool is_continuation(unsigned char byte) {
+  return (byte & 0xC0) == 0x80;
+}
 
 }  // namespace
 
@@ -75,7 +77,9 @@ size_t find_invalid_utf8(std::string_view text) {
   return std::string_view::npos;
 }
 
-bool is_valid_utf8(std::string_view text) { return find_invalid_utf8(text) == std::string_view::npos; }
+bool is_valid_utf8(std::string_view text) {
+  return find_invalid_utf8(text) == std::string_view::npos;
+}
 
 std::string replace_invalid_utf8(std::string_view text) {
   std::string out;

@@ -1,5 +1,6 @@
-// UTF-8 without a locale: decode one code point, validate, encode. Ill-formed input follows the Unicode standard's
-// "maximal subpart" rule (section 3.9, U+FFFD substitution), the rule that Rust, Python and browsers share.
+// UTF-8 without a locale: decode one code point, validate, encode. Ill-formed input follows the Unicode
+// standard's "maximal subpart" rule (section 3.9, U+FFFD substitution), the rule that Rust, Python and
+// browsers share.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@ struct Utf8Step {
   char32_t code_point;  // kReplacement when !valid
   uint8_t length;       // bytes taken, at least 1
   bool valid;
-  bool truncated;       // not valid, but only because the text ends inside a character
+  bool truncated;  // not valid, but only because the text ends inside a character
 };
 
 // Decodes the first character of a text that is not empty.

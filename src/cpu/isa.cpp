@@ -91,7 +91,8 @@ Status check_isa(IsaLevel wanted, std::span<const IsaLevel> available) {
   if (std::find(available.begin(), available.end(), wanted) != available.end()) return {};
   std::vector<std::string> names;
   for (const IsaLevel level : available) names.emplace_back(isa_name(level));
-  return Error{.code = Code::cpu_isa, .detail = cat(isa_name(wanted), "; this machine has ", join(names, ", "))};
+  return Error{.code = Code::cpu_isa,
+               .detail = cat(isa_name(wanted), "; this machine has ", join(names, ", "))};
 }
 
 }  // namespace inferd

@@ -27,10 +27,12 @@ BatchBuilder::BatchBuilder(const BatchLimits& limits, Arena& device_arena, Arena
   derived_.logit_token = device_arena.take<int32_t>(limits.logit_rows);
 }
 
-BatchView BatchBuilder::build(Device& device, const StepPlan& plan, const ParamsOf& params_of, const uint32_t* banned) {
+BatchView BatchBuilder::build(Device& device, const StepPlan& plan, const ParamsOf& params_of,
+                              const uint32_t* banned) {
   const auto rows = static_cast<int32_t>(plan.rows.size());
-  INFERD_CHECK(rows <= limits_.rows && plan.tokens <= limits_.tokens && plan.logit_rows <= limits_.logit_rows, "a step of ",
-               rows, " rows, ", plan.tokens, " tokens, ", plan.logit_rows, " rows of logits is past the limits");
+  INFERD_CHECK(rows <= limits_.rows && plan.tokens <= limits_.tokens && plan.logit_rows <= limits_.logit_rows,
+               "a step of ", rows, " rows, ", plan.tokens, " tokens, ", plan.logit_rows,
+               " rows of logits is past the limits");
   size_t most_pages = 1;
   for (const StepPlan::Row& row : plan.rows) most_pages = std::max(most_pages, row.pages.size());
   const auto max_blocks = static_cast<int32_t>(most_pages);

@@ -1,5 +1,5 @@
-// From a plan to what the device reads: fills host staging memory, uploads it, and hands out the BatchView. One builder per
-// step in flight; called on the engine's thread.
+// From a plan to what the device reads: fills host staging memory, uploads it, and hands out the BatchView.
+// One builder per step in flight; called on the engine's thread.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ namespace inferd {
 
 // The largest step.
 struct BatchLimits {
-  int32_t rows = 0;        // sequences
+  int32_t rows = 0;  // sequences
   int32_t tokens = 0;
   int32_t logit_rows = 0;
   int32_t ctx = 0;
@@ -24,11 +24,12 @@ class BatchBuilder {
   // Sampling parameters of a sequence that enters a slot.
   using ParamsOf = std::function<SampleParams(SequenceId)>;
 
-  // Takes device memory from `device_arena` and host memory from `host_arena`; with empty arenas only adds up their sizes.
+  // Takes device memory from `device_arena` and host memory from `host_arena`; with empty arenas only adds up
+  // their sizes.
   BatchBuilder(const BatchLimits& limits, Arena& device_arena, Arena& host_arena);
 
-  // Writes the plan to staging memory and uploads it. The view holds until the next build(). The staging memory is
-  // reused by the next build(), so the step must have been waited for.
+  // Writes the plan to staging memory and uploads it. The view holds until the next build(). The staging
+  // memory is reused by the next build(), so the step must have been waited for.
   BatchView build(Device& device, const StepPlan& plan, const ParamsOf& params_of, const uint32_t* banned);
 
  private:
@@ -47,7 +48,7 @@ class BatchBuilder {
   const BatchLimits limits_;
   Inputs host_;
   Inputs device_;
-  BatchView derived_;        // only the derived pointers are set
+  BatchView derived_;  // only the derived pointers are set
 };
 
 }  // namespace inferd

@@ -22,38 +22,43 @@ struct Engine::Choice {
   std::shared_ptr<EventSink> sink;
   RequestStats stats;
   int64_t last_token_ns = 0;
-  std::optional<Error> error;   // why it ends with FinishReason::error
+  std::optional<Error> error;  // why it ends with FinishReason::error
 };
 
 Engine::Engine(std::unique_ptr<Runner> runner, EngineOptions options)
     : options_(std::move(options)), runner_(std::move(runner)), scheduler_(options_.scheduler, *this) {
   const RunnerOptions& made = runner_->options();
   const SchedulerOptions& wanted = options_.scheduler;
-  INFERD_CHECK(made.ctx == wanted.ctx && made.max_seqs == wanted.max_seqs && made.prefill_chunk == wanted.prefill_chunk &&
-                   made.kv_pages == wanted.pool.pages && runner_->page_tokens() == wanted.pool.page_tokens,
+  INFERD_CHECK(made.ctx == wanted.ctx && made.max_seqs == wanted.max_seqs &&
+                   made.prefill_chunk == wanted.prefill_chunk && made.kv_pages == wanted.pool.pages &&
+                   runner_->page_tokens() == wanted.pool.page_tokens,
                "the scheduler and the runner are of different sizes");
   metrics_.kv_blocks_total.set(wanted.pool.pages);
   heartbeat_ns_.store(options_.clock->now_ns(), std::memory_order_relaxed);
   refresh_gauges();
 }
 
-Engine::~Engine() { stop(); }
+Engine::~Engine() {
+  stop();
+}
 
 Error Engine::refuse_now() const {
-  if (state() == State::failed) return Error{.code = Code::engine_failed, .detail = "no request is taken any more"};
+  if (state() == State::failed)
+    return Error{.code = Code::engine_failed, .detail = "no request is taken any more"};
   return Error{.code = Code::engine_stopping};
 }
 
 Result<RequestId> Engine::submit(Request request) {
-  INFERD_CHECK(!request.prompt.empty() && request.max_tokens >= 1 && request.choices >= 1 && request.sink != nullptr &&
-                   (request.stop_checks.empty() || request.stop_checks.size() == static_cast<size_t>(request.choices)),
-               "a request that the front end should have refused");
+  INFERD_CHECK(
+      !request.prompt.empty() && request.max_tokens >= 1 && request.choices >= 1 && request.sink != nullptr &&
+          (request.stop_checks.empty() || request.stop_checks.size() == static_cast<size_t>(request.choices)),
+      "a request that the front end should have refused");
   if (state() != State::running) {
     metrics_.rejected_draining.add();
     return refuse_now();
   }
-  const Status fits =
-      Scheduler::check_fits(options_.scheduler, static_cast<int64_t>(request.prompt.size()), request.max_tokens);
+  const Status fits = Scheduler::check_fits(options_.scheduler, static_cast<int64_t>(request.prompt.size()),
+                                            request.max_tokens);
   if (!fits.ok()) {
     (fits.error().code == Code::kv_never_fits ? metrics_.rejected_kv : metrics_.rejected_context).add();
     return fits.error();
@@ -73,7 +78,9 @@ Result<RequestId> Engine::submit(Request request) {
   return id;
 }
 
-void Engine::cancel(RequestId request) { inbox_.push(Cancel{request}); }
+void Engine::cancel(RequestId request) {
+  inbox_.push(Cancel{request});
+}
 
 void Engine::start() {
   thread_ = std::thread([this] { loop(); });
@@ -92,7 +99,9 @@ void Engine::stop() {
   end_everything(Error{.code = Code::engine_stopping});
 }
 
-std::string Engine::failure() const { return state() == State::failed ? failure_ : std::string(); }
+std::string Engine::failure() const {
+  return state() == State::failed ? failure_ : std::string();
+}
 
 int64_t Engine::heartbeat_age_ns() const {
   return options_.clock->now_ns() - heartbeat_ns_.load(std::memory_order_relaxed);
@@ -150,14 +159,17 @@ void Engine::take_submitted(Submitted submitted) {
   Request& request = submitted.request;
   std::optional<SequenceId> leader;
   for (int32_t i = 0; i < request.choices; ++i) {
-    const SequenceId sequence =
-        scheduler_.submit({.prompt = request.prompt, .max_tokens = request.max_tokens, .cache_key = request.cache_salt, .leader = leader});
+    const SequenceId sequence = scheduler_.submit({.prompt = request.prompt,
+                                                   .max_tokens = request.max_tokens,
+                                                   .cache_key = request.cache_salt,
+                                                   .leader = leader});
     if (!leader) leader = sequence;
     auto choice = std::make_unique<Choice>();
     choice->request = submitted.id;
     choice->index = i;
     choice->params = to_device(request.sampling, static_cast<uint32_t>(i));
-    if (!request.stop_checks.empty()) choice->stop_check = std::move(request.stop_checks[static_cast<size_t>(i)]);
+    if (!request.stop_checks.empty())
+      choice->stop_check = std::move(request.stop_checks[static_cast<size_t>(i)]);
     choice->sink = request.sink;
     choice->stats.arrival_ns = submitted.arrival_ns;
     choices_[sequence] = std::move(choice);
@@ -182,8 +194,9 @@ void Engine::choose_busy_chunk(const StepPlan& plan, double seconds) {
   const int32_t prompt_tokens = plan.tokens - plan.decode_rows;
   if (prompt_tokens < kChunkLadder.front()) return;
   const double measured = seconds / plan.tokens;
-  seconds_per_prompt_token_ =
-      seconds_per_prompt_token_ == 0 ? measured : kSmoothing * seconds_per_prompt_token_ + (1 - kSmoothing) * measured;
+  seconds_per_prompt_token_ = seconds_per_prompt_token_ == 0
+                                  ? measured
+                                  : kSmoothing * seconds_per_prompt_token_ + (1 - kSmoothing) * measured;
   int32_t chunk = kChunkLadder.front();
   for (const int32_t size : kChunkLadder) {
     if (size * seconds_per_prompt_token_ * 1000 <= options_.chunk_target_ms) chunk = size;
@@ -198,7 +211,8 @@ void Engine::on_admitted(SequenceId sequence, const SequenceStats& stats, bool f
   metrics_.admitted.add();
   metrics_.prompt_tokens.add(stats.prompt_tokens);
   metrics_.prefix_hit_tokens.add(stats.cached_tokens);
-  metrics_.queue_seconds.observe(static_cast<double>(choice.stats.first_scheduled_ns - choice.stats.arrival_ns) * 1e-9);
+  metrics_.queue_seconds.observe(
+      static_cast<double>(choice.stats.first_scheduled_ns - choice.stats.arrival_ns) * 1e-9);
 }
 
 std::optional<FinishReason> Engine::on_token(SequenceId sequence, const SampleResult& drawn) {
@@ -229,10 +243,12 @@ std::optional<FinishReason> Engine::on_token(SequenceId sequence, const SampleRe
   event.kind = Event::Kind::token;
   event.id = drawn.id;
   event.logprob = drawn.logprob;
-  for (int32_t i = 0; i < drawn.top_count; ++i) event.top.push_back({drawn.top_ids[i], drawn.top_logprobs[i]});
+  for (int32_t i = 0; i < drawn.top_count; ++i)
+    event.top.push_back({drawn.top_ids[i], drawn.top_logprobs[i]});
   send(choice.sink, std::move(event));
 
-  const std::span<const int32_t> stop_ids(choice.params.stop_ids, static_cast<size_t>(choice.params.stop_count));
+  const std::span<const int32_t> stop_ids(choice.params.stop_ids,
+                                          static_cast<size_t>(choice.params.stop_count));
   if (std::ranges::find(stop_ids, drawn.id) != stop_ids.end()) return FinishReason::stop_id;
   if (choice.stop_check != nullptr && choice.stop_check->on_token(drawn.id)) return FinishReason::stop_check;
   return std::nullopt;
@@ -256,14 +272,23 @@ void Engine::on_finished(SequenceId sequence, FinishReason reason, const Sequenc
   if (choice->stats.first_token_ns != 0) {
     const double decode = static_cast<double>(choice->last_token_ns - choice->stats.first_token_ns) * 1e-9;
     metrics_.decode_seconds.observe(decode);
-    if (stats.output_tokens > 1) metrics_.time_per_output_token_seconds.observe(decode / (stats.output_tokens - 1));
+    if (stats.output_tokens > 1)
+      metrics_.time_per_output_token_seconds.observe(decode / (stats.output_tokens - 1));
   }
   switch (reason) {
     case FinishReason::stop_id:
-    case FinishReason::stop_check: metrics_.finished_stop.add(); break;
-    case FinishReason::length: metrics_.finished_length.add(); break;
-    case FinishReason::cancelled: metrics_.finished_cancelled.add(); break;
-    case FinishReason::error: metrics_.finished_error.add(); break;
+    case FinishReason::stop_check:
+      metrics_.finished_stop.add();
+      break;
+    case FinishReason::length:
+      metrics_.finished_length.add();
+      break;
+    case FinishReason::cancelled:
+      metrics_.finished_cancelled.add();
+      break;
+    case FinishReason::error:
+      metrics_.finished_error.add();
+      break;
   }
 
   Event event;
@@ -278,8 +303,10 @@ void Engine::on_finished(SequenceId sequence, FinishReason reason, const Sequenc
 }
 
 void Engine::send(const std::shared_ptr<EventSink>& sink, Event event) {
-  const auto known = std::ranges::find(outbox_, sink, &std::pair<std::shared_ptr<EventSink>, std::vector<Event>>::first);
-  std::vector<Event>& events = known != outbox_.end() ? known->second : outbox_.emplace_back(sink, std::vector<Event>()).second;
+  const auto known =
+      std::ranges::find(outbox_, sink, &std::pair<std::shared_ptr<EventSink>, std::vector<Event>>::first);
+  std::vector<Event>& events =
+      known != outbox_.end() ? known->second : outbox_.emplace_back(sink, std::vector<Event>()).second;
   events.push_back(std::move(event));
 }
 
@@ -311,7 +338,8 @@ void Engine::fail(const std::string& cause) {
   if (options_.on_failure) options_.on_failure(cause);
 }
 
-// Every open choice gets its finished event; the steps in flight are forgotten, and nothing comes in any more.
+// Every open choice gets its finished event; the steps in flight are forgotten, and nothing comes in any
+// more.
 void Engine::end_everything(const Error& error) {
   take(inbox_.close());
   ending_ = error;

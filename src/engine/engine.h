@@ -1,7 +1,7 @@
 // The engine: an inbox, a scheduler, a runner, and the step loop that joins them.
 //
-// submit() and cancel() may be called from any thread; everything else happens on the one thread that steps. Either
-// start() makes that thread, or the caller steps by hand (tests, benchmarks, the command line).
+// submit() and cancel() may be called from any thread; everything else happens on the one thread that steps.
+// Either start() makes that thread, or the caller steps by hand (tests, benchmarks, the command line).
 #pragma once
 
 #include <atomic>
@@ -23,13 +23,13 @@
 namespace inferd {
 
 struct EngineOptions {
-  SchedulerOptions scheduler;        // ctx, pool and chunk as the runner has them
-  int32_t max_queue = 256;           // choices in flight beyond max_seqs; more are refused with E-ENG-004
-  // How much a prompt chunk may add to the gap between two tokens of the others: chunk sizes follow from it and the
-  // measured speed, out of a fixed ladder.
+  SchedulerOptions scheduler;  // ctx, pool and chunk as the runner has them
+  int32_t max_queue = 256;     // choices in flight beyond max_seqs; more are refused with E-ENG-004
+  // How much a prompt chunk may add to the gap between two tokens of the others: chunk sizes follow from it
+  // and the measured speed, out of a fixed ladder.
   int32_t chunk_target_ms = 150;
   const Clock* clock = &monotonic_clock();
-  Logger* log = nullptr;             // null: silent
+  Logger* log = nullptr;  // null: silent
   // Called once on the stepping thread after a failure, when every open request has got its error event.
   std::function<void(const std::string& cause)> on_failure;
 };
@@ -42,9 +42,9 @@ class Engine : private ScheduleListener {
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // Any thread. E-REQ-006 the prompt does not fit the context, E-KV-001 it can never fit the pool, E-ENG-004 too many in
-  // flight, E-ENG-003 draining, E-ENG-001 the engine has failed. After success the sink gets exactly one finished event
-  // per choice.
+  // Any thread. E-REQ-006 the prompt does not fit the context, E-KV-001 it can never fit the pool, E-ENG-004
+  // too many in flight, E-ENG-003 draining, E-ENG-001 the engine has failed. After success the sink gets
+  // exactly one finished event per choice.
   Result<RequestId> submit(Request request);
 
   // Any thread; idempotent; unknown ids are ignored. Pages are free within lag + 1 steps.
@@ -56,12 +56,13 @@ class Engine : private ScheduleListener {
   // Cancels what is left with the given error (E-ENG-003), and joins the step thread.
   void stop();
 
-  // One turn of the loop on the calling thread: false when there was nothing to do. Not together with start().
+  // One turn of the loop on the calling thread: false when there was nothing to do. Not together with
+  // start().
   bool step();
 
   enum class State { running, draining, failed };
   State state() const { return state_.load(std::memory_order_acquire); }
-  std::string failure() const;       // the cause, when failed
+  std::string failure() const;  // the cause, when failed
   // Nanoseconds since the loop last turned; large when a step hangs. Any thread.
   int64_t heartbeat_age_ns() const;
   int64_t requests_in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
@@ -71,8 +72,8 @@ class Engine : private ScheduleListener {
   const EngineOptions& options() const { return options_; }
 
  private:
-  struct Choice;    // one sequence of a request, from submit to its finished event
-  struct Flight {   // a launched step
+  struct Choice;   // one sequence of a request, from submit to its finished event
+  struct Flight {  // a launched step
     StepPlan plan;
     int64_t launched_ns = 0;
   };
@@ -113,16 +114,16 @@ class Engine : private ScheduleListener {
   std::atomic<int64_t> in_flight_{0};
   std::atomic<int64_t> heartbeat_ns_{0};
   std::atomic<RequestId> next_id_{1};
-  std::string failure_;              // written before state_ becomes failed
+  std::string failure_;  // written before state_ becomes failed
   std::thread thread_;
 
   // The stepping thread's own.
   Scheduler scheduler_;
   std::unordered_map<SequenceId, std::unique_ptr<Choice>> choices_;
-  std::unordered_map<RequestId, std::vector<SequenceId>> open_;   // unfinished choices of a request
+  std::unordered_map<RequestId, std::vector<SequenceId>> open_;  // unfinished choices of a request
   std::deque<Flight> flight_;
   std::vector<std::pair<std::shared_ptr<EventSink>, std::vector<Event>>> outbox_;
-  std::optional<Error> ending_;      // the error that choices end with while everything is ended
+  std::optional<Error> ending_;  // the error that choices end with while everything is ended
   double seconds_per_prompt_token_ = 0;
   int64_t step_done_ns_ = 0;
 };

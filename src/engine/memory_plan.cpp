@@ -7,7 +7,8 @@ namespace {
 
 constexpr int32_t kDefaultMaxSeqs = 32;
 constexpr int32_t kDefaultPrefillChunk = 256;
-// Unless told otherwise the pool holds one whole context, and this many tokens for each sequence that may run.
+// Unless told otherwise the pool holds one whole context, and this many tokens for each sequence that may
+// run.
 constexpr int32_t kDefaultTokensPerSeq = 512;
 constexpr int32_t kSmallestDefaultCtx = 512;
 // Of the available memory, kept for buffers that are not the engine's: connections, allocator slack, stacks.
@@ -15,7 +16,8 @@ constexpr double kMargin = 0.05;
 
 Error bad_value(std::string_view option, int64_t got, int64_t low, int64_t high, std::string_view why = "") {
   return Error{.code = Code::arg_value,
-               .detail = cat(option, " is ", with_commas(got), ", allowed are ", with_commas(low), " to ", with_commas(high), why),
+               .detail = cat(option, " is ", with_commas(got), ", allowed are ", with_commas(low), " to ",
+                             with_commas(high), why),
                .where = std::string(option)};
 }
 
@@ -40,7 +42,8 @@ class Planner {
     while (true) {
       plan_.runner.ctx = ctx;
       INFERD_TRY(plan_.weights, Decoder::weight_bytes(file, config_, ctx, *backend_.ops));
-      for (const int64_t tokens : {std::max<int64_t>(ctx, int64_t{plan_.runner.max_seqs} * kDefaultTokensPerSeq), int64_t{ctx}}) {
+      for (const int64_t tokens :
+           {std::max<int64_t>(ctx, int64_t{plan_.runner.max_seqs} * kDefaultTokensPerSeq), int64_t{ctx}}) {
         plan_.runner.kv_pages = pages(tokens);
         if (fits()) return plan_;
         if (pool_given()) break;
@@ -48,14 +51,15 @@ class Planner {
       if (request_.ctx || ctx <= kSmallestDefaultCtx) break;
       ctx = std::max(kSmallestDefaultCtx, ctx / 2);
     }
-    return Error{.code = Code::mem_plan,
-                 .detail = cat("it needs ", human_bytes(plan_.total() - plan_.process), " besides the program's ",
-                               human_bytes(plan_.process), ", ", human_bytes(usable()), " may be taken of the ",
-                               human_bytes(plan_.available), " available"),
-                 .where = cat("weights ", human_bytes(plan_.weights), ", KV ", human_bytes(plan_.parts.kv), ", activations ",
-                              human_bytes(plan_.parts.activations), ", scratch ", human_bytes(plan_.parts.scratch),
-                              ", states ", human_bytes(plan_.parts.state), " (ctx ", with_commas(plan_.runner.ctx),
-                              ", seqs ", plan_.runner.max_seqs, ")")};
+    return Error{
+        .code = Code::mem_plan,
+        .detail = cat("it needs ", human_bytes(plan_.total() - plan_.process), " besides the program's ",
+                      human_bytes(plan_.process), ", ", human_bytes(usable()), " may be taken of the ",
+                      human_bytes(plan_.available), " available"),
+        .where = cat("weights ", human_bytes(plan_.weights), ", KV ", human_bytes(plan_.parts.kv),
+                     ", activations ", human_bytes(plan_.parts.activations), ", scratch ",
+                     human_bytes(plan_.parts.scratch), ", states ", human_bytes(plan_.parts.state), " (ctx ",
+                     with_commas(plan_.runner.ctx), ", seqs ", plan_.runner.max_seqs, ")")};
   }
 
  private:
@@ -69,7 +73,8 @@ class Planner {
     if (request_.prefill_chunk && (*request_.prefill_chunk < 1 || *request_.prefill_chunk > 4096)) {
       return bad_value("--prefill-chunk", *request_.prefill_chunk, 1, 4096);
     }
-    const int64_t page = Decoder::kv_layout(config_, request_.kv_dtype, backend_.device->kv_page_tokens()).page_bytes();
+    const int64_t page =
+        Decoder::kv_layout(config_, request_.kv_dtype, backend_.device->kv_page_tokens()).page_bytes();
     constexpr int64_t kMostPages = int64_t{1} << 24;
     if (request_.kv_pages && (*request_.kv_pages < 1 || *request_.kv_pages > kMostPages)) {
       return bad_value("--kv-blocks", *request_.kv_pages, 1, kMostPages);
@@ -88,7 +93,9 @@ class Planner {
     return static_cast<int32_t>(ceil_div(tokens, plan_.page_tokens));
   }
 
-  int64_t usable() const { return static_cast<int64_t>(static_cast<double>(plan_.available) * (1 - kMargin)); }
+  int64_t usable() const {
+    return static_cast<int64_t>(static_cast<double>(plan_.available) * (1 - kMargin));
+  }
 
   bool fits() {
     plan_.parts = Runner::bytes(config_, plan_.runner, *backend_.device, *backend_.ops);
@@ -107,14 +114,16 @@ std::string MemoryPlan::text() const {
   std::string out;
   const auto line = [&out](std::string_view name, int64_t bytes, const std::string& note) {
     std::string size = human_bytes(bytes);
-    out += cat("  ", name, std::string(14 - name.size(), ' '), std::string(size.size() < 10 ? 10 - size.size() : 0, ' '), size);
+    out += cat("  ", name, std::string(14 - name.size(), ' '),
+               std::string(size.size() < 10 ? 10 - size.size() : 0, ' '), size);
     out += note.empty() ? "\n" : cat("  ", note, "\n");
   };
   line("weights", weights, "");
   line("KV pool", parts.kv,
-       cat(with_commas(pool_tokens()), " tokens in ", with_commas(runner.kv_pages), " pages of ", page_tokens, ", ",
-           kv_dtype_name(runner.kv_dtype), ", ", human_bytes(kv_page_bytes / page_tokens), " a token"));
-  line("activations", parts.activations, cat("steps of up to ", runner.prefill_chunk, " prompt tokens and ", runner.max_seqs, " sequences"));
+       cat(with_commas(pool_tokens()), " tokens in ", with_commas(runner.kv_pages), " pages of ", page_tokens,
+           ", ", kv_dtype_name(runner.kv_dtype), ", ", human_bytes(kv_page_bytes / page_tokens), " a token"));
+  line("activations", parts.activations,
+       cat("steps of up to ", runner.prefill_chunk, " prompt tokens and ", runner.max_seqs, " sequences"));
   line("scratch", parts.scratch, "");
   line("states", parts.state, "");
   line("program", process, "code, tokenizer, file header");

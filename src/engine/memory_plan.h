@@ -1,5 +1,5 @@
-// The one memory plan: computed before anything is loaded, printed by `inferd plan` and `inferd serve`, and kept to.
-// What the user gave is used as given or refused; what was not given is chosen here and printed.
+// The one memory plan: computed before anything is loaded, printed by `inferd plan` and `inferd serve`, and
+// kept to. What the user gave is used as given or refused; what was not given is chosen here and printed.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,8 @@ struct MemoryRequest {
   std::optional<int64_t> kv_bytes;       // at most one of these two
   std::optional<int32_t> kv_pages;
   KvDType kv_dtype = KvDType::bf16;
-  int64_t process_bytes = 0;             // resident already: the program, the tokenizer, the file's header
-  int64_t available_bytes = 0;           // what the machine could still give
+  int64_t process_bytes = 0;    // resident already: the program, the tokenizer, the file's header
+  int64_t available_bytes = 0;  // what the machine could still give
 };
 
 struct MemoryPlan {
@@ -32,14 +32,16 @@ struct MemoryPlan {
   int32_t page_tokens = 0;
 
   // Of this process when everything is in use.
-  int64_t total() const { return process + weights + parts.kv + parts.activations + parts.scratch + parts.state; }
+  int64_t total() const {
+    return process + weights + parts.kv + parts.activations + parts.scratch + parts.state;
+  }
   int64_t pool_tokens() const { return int64_t{runner.kv_pages} * page_tokens; }
   // One line a part, for people: "weights          93.8 MiB".
   std::string text() const;
 };
 
-// E-MEM-001 when it does not fit, with the sum and what is there; E-ARG-003 for a value out of range; and what
-// Decoder::weight_bytes() refuses.
+// E-MEM-001 when it does not fit, with the sum and what is there; E-ARG-003 for a value out of range; and
+// what Decoder::weight_bytes() refuses.
 Result<MemoryPlan> plan_memory(const GgufFile& file, const DecoderConfig& config, const Backend& backend,
                                const MemoryRequest& request);
 

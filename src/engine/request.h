@@ -20,11 +20,11 @@ enum class FinishReason {
   stop_check,  // the request's StopCheck ended it (a stop string)
   length,      // max_tokens, or the context is full
   cancelled,
-  error,       // Event::error says why
+  error,  // Event::error says why
 };
 
-// Looks at a sequence's output and may end it; implemented by the front end (stop strings). One per choice; called on the
-// engine's thread at commit, once per token in order, so it must be quick and must not block.
+// Looks at a sequence's output and may end it; implemented by the front end (stop strings). One per choice;
+// called on the engine's thread at commit, once per token in order, so it must be quick and must not block.
 class StopCheck {
  public:
   virtual ~StopCheck() = default;
@@ -39,12 +39,12 @@ struct TopLogprob {
 
 struct RequestStats {
   int32_t prompt_tokens = 0;
-  int32_t cached_tokens = 0;       // of the prompt, taken from the prefix cache
-  int32_t output_tokens = 0;       // of this choice, a final stop id included
+  int32_t cached_tokens = 0;  // of the prompt, taken from the prefix cache
+  int32_t output_tokens = 0;  // of this choice, a final stop id included
   int32_t preemptions = 0;
-  int64_t arrival_ns = 0;          // monotonic; submit() was called
+  int64_t arrival_ns = 0;  // monotonic; submit() was called
   int64_t first_scheduled_ns = 0;
-  int64_t first_token_ns = 0;      // 0: none
+  int64_t first_token_ns = 0;  // 0: none
   int64_t finished_ns = 0;
 };
 
@@ -65,8 +65,8 @@ struct Event {
   RequestStats stats;
 };
 
-// Where a request's events go. Called on the engine's thread, once per step with all events for this sink in order;
-// must be quick and must not block. A sink outlives every request that was submitted with it.
+// Where a request's events go. Called on the engine's thread, once per step with all events for this sink in
+// order; must be quick and must not block. A sink outlives every request that was submitted with it.
 class EventSink {
  public:
   virtual ~EventSink() = default;
@@ -74,12 +74,12 @@ class EventSink {
 };
 
 struct Request {
-  std::vector<int32_t> prompt;  // at least one id
-  SamplingParams sampling;      // validated; with a seed
-  int32_t max_tokens = 0;       // ≥ 1 per choice
-  int32_t choices = 1;          // n: 1 … 8; they share the prompt's pages
+  std::vector<int32_t> prompt;                          // at least one id
+  SamplingParams sampling;                              // validated; with a seed
+  int32_t max_tokens = 0;                               // ≥ 1 per choice
+  int32_t choices = 1;                                  // n: 1 … 8; they share the prompt's pages
   std::vector<std::unique_ptr<StopCheck>> stop_checks;  // empty, or one per choice
-  std::string cache_salt;       // requests with different salts never share pages
+  std::string cache_salt;                               // requests with different salts never share pages
   std::shared_ptr<EventSink> sink;
 };
 

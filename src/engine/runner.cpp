@@ -12,11 +12,13 @@ BatchLimits Runner::limits(const RunnerOptions& options, int32_t page_tokens) {
           .page_tokens = page_tokens};
 }
 
-Runner::Sizes Runner::place(Parts& parts, const DecoderConfig& config, const RunnerOptions& options, const Device& device,
-                            Arena& activation_arena, Arena& state_arena, Arena& host_arena) {
+Runner::Sizes Runner::place(Parts& parts, const DecoderConfig& config, const RunnerOptions& options,
+                            const Device& device, Arena& activation_arena, Arena& state_arena,
+                            Arena& host_arena) {
   const BatchLimits batch = limits(options, device.kv_page_tokens());
   parts.activations = Activations::place(activation_arena, config, batch.tokens, batch.logit_rows);
-  parts.logits = matrix_f32(activation_arena.take<float>(int64_t{batch.logit_rows} * config.vocab), batch.logit_rows, config.vocab);
+  parts.logits = matrix_f32(activation_arena.take<float>(int64_t{batch.logit_rows} * config.vocab),
+                            batch.logit_rows, config.vocab);
 
   const int64_t slots = options.max_seqs;
   parts.state.slots = options.max_seqs;
@@ -37,7 +39,8 @@ Runner::Sizes Runner::place(Parts& parts, const DecoderConfig& config, const Run
   return {activation_arena.used(), state_arena.used(), host_arena.used()};
 }
 
-RunnerBytes Runner::bytes(const DecoderConfig& config, const RunnerOptions& options, const Device& device, const Ops& ops) {
+RunnerBytes Runner::bytes(const DecoderConfig& config, const RunnerOptions& options, const Device& device,
+                          const Ops& ops) {
   Parts parts;
   Arena activations;
   Arena state;
@@ -47,12 +50,14 @@ RunnerBytes Runner::bytes(const DecoderConfig& config, const RunnerOptions& opti
   const KvLayout layout = Decoder::kv_layout(config, options.kv_dtype, device.kv_page_tokens());
   return {.kv = options.kv_pages * layout.page_bytes(),
           .activations = sizes.activations,
-          .scratch = ops.scratch_bytes(Decoder::ops_limits(config, batch.rows, batch.tokens, batch.logit_rows, options.ctx)),
+          .scratch = ops.scratch_bytes(
+              Decoder::ops_limits(config, batch.rows, batch.tokens, batch.logit_rows, options.ctx)),
           .state = sizes.state + sizes.host};
 }
 
 Result<std::unique_ptr<Runner>> Runner::create(Backend backend, std::unique_ptr<Decoder> decoder,
-                                               const RunnerOptions& options, std::span<const uint32_t> banned) {
+                                               const RunnerOptions& options,
+                                               std::span<const uint32_t> banned) {
   auto runner = std::unique_ptr<Runner>(new Runner(std::move(backend), std::move(decoder), options));
   Device& device = *runner->backend_.device;
   const DecoderConfig& config = runner->decoder_->config();
@@ -62,7 +67,8 @@ Result<std::unique_ptr<Runner>> Runner::create(Backend backend, std::unique_ptr<
 
   runner->kv_.layout = Decoder::kv_layout(config, options.kv_dtype, device.kv_page_tokens());
   runner->kv_.pages = options.kv_pages;
-  INFERD_TRY(runner->kv_buffer_, device.allocate(options.kv_pages * runner->kv_.layout.page_bytes(), "the KV pool"));
+  INFERD_TRY(runner->kv_buffer_,
+             device.allocate(options.kv_pages * runner->kv_.layout.page_bytes(), "the KV pool"));
   runner->kv_.base = static_cast<std::byte*>(runner->kv_buffer_.data());
 
   Arena no_activations;
@@ -75,12 +81,14 @@ Result<std::unique_ptr<Runner>> Runner::create(Backend backend, std::unique_ptr<
   Arena activations(runner->activation_buffer_);
   Arena state(runner->state_buffer_);
   const auto host_address = reinterpret_cast<uintptr_t>(runner->host_buffer_.data());
-  const auto host_begin = round_up(static_cast<int64_t>(host_address), Arena::kAlignment) - static_cast<int64_t>(host_address);
+  const auto host_begin =
+      round_up(static_cast<int64_t>(host_address), Arena::kAlignment) - static_cast<int64_t>(host_address);
   const Buffer host_view(runner->host_buffer_.data() + host_begin, sizes.host, [](void*, int64_t) {});
   Arena host(host_view);
   place(runner->parts_, config, options, device, activations, state, host);
 
-  std::vector<uint32_t> mask(static_cast<size_t>(ceil_div(config.vocab, 32)), banned.empty() ? 0 : ~uint32_t{0});
+  std::vector<uint32_t> mask(static_cast<size_t>(ceil_div(config.vocab, 32)),
+                             banned.empty() ? 0 : ~uint32_t{0});
   std::copy_n(banned.begin(), std::min(banned.size(), mask.size()), mask.begin());
   device.upload(runner->parts_.banned, mask.data(), static_cast<int64_t>(mask.size() * sizeof(uint32_t)));
   device.wait(device.record());
@@ -98,7 +106,8 @@ void Runner::launch(const StepPlan& plan, const BatchBuilder::ParamsOf& params_o
   const MatrixView logits = parts_.logits.first_rows(batch.logit_rows);
   decoder_->forward(ops, batch, {&kv_, 1}, parts_.activations.cut(batch.tokens, batch.logit_rows), logits);
   ops.sample(step.device_results, logits, batch, parts_.state, {.vocab = decoder_->config().vocab});
-  device.download(step.host_results, step.device_results, batch.logit_rows * static_cast<int64_t>(sizeof(SampleResult)));
+  device.download(step.host_results, step.device_results,
+                  batch.logit_rows * static_cast<int64_t>(sizeof(SampleResult)));
   step.mark = device.record();
   step.logits_of_row.clear();
   for (const StepPlan::Row& row : plan.rows) step.logits_of_row.push_back(row.row.logits);

@@ -1,5 +1,5 @@
-// The runner owns a model on a device and runs plans: batch, forward, sample. It keeps what a step needs in device memory
-// from load to unload, so nothing is allocated while serving. One thread, the engine's.
+// The runner owns a model on a device and runs plans: batch, forward, sample. It keeps what a step needs in
+// device memory from load to unload, so nothing is allocated while serving. One thread, the engine's.
 #pragma once
 
 #include <deque>
@@ -15,9 +15,9 @@
 namespace inferd {
 
 struct RunnerOptions {
-  int32_t ctx = 4096;            // tokens a sequence may have
-  int32_t max_seqs = 16;         // sequences of a step
-  int32_t prefill_chunk = 512;   // prompt tokens of a step
+  int32_t ctx = 4096;           // tokens a sequence may have
+  int32_t max_seqs = 16;        // sequences of a step
+  int32_t prefill_chunk = 512;  // prompt tokens of a step
   int32_t kv_pages = 256;
   KvDType kv_dtype = KvDType::bf16;
 };
@@ -32,17 +32,20 @@ struct RunnerBytes {
 
 class Runner {
  public:
-  // `decoder` was loaded for backend.ops. Bit i of word i / 32 of `banned` is 1 when id i may never be drawn; ids past the
-  // mask may not either. An empty mask forbids nothing. E-MEM-002 when memory is short.
+  // `decoder` was loaded for backend.ops. Bit i of word i / 32 of `banned` is 1 when id i may never be drawn;
+  // ids past the mask may not either. An empty mask forbids nothing. E-MEM-002 when memory is short.
   static Result<std::unique_ptr<Runner>> create(Backend backend, std::unique_ptr<Decoder> decoder,
-                                                const RunnerOptions& options, std::span<const uint32_t> banned = {});
+                                                const RunnerOptions& options,
+                                                std::span<const uint32_t> banned = {});
 
-  static RunnerBytes bytes(const DecoderConfig& config, const RunnerOptions& options, const Device& device, const Ops& ops);
+  static RunnerBytes bytes(const DecoderConfig& config, const RunnerOptions& options, const Device& device,
+                           const Ops& ops);
 
   // Gives a step to the device. At most lag() + 1 steps are in flight. DeviceError when the device fails.
   void launch(const StepPlan& plan, const BatchBuilder::ParamsOf& params_of);
 
-  // Waits for the oldest step in flight. The results hold until the next launch(). results[i] belongs to row i of its plan.
+  // Waits for the oldest step in flight. The results hold until the next launch(). results[i] belongs to row
+  // i of its plan.
   std::vector<RowResult> collect();
 
   int lag() const { return backend_.device->lag(); }
@@ -56,7 +59,7 @@ class Runner {
   // Everything that one step in flight needs for itself.
   struct Step {
     std::unique_ptr<BatchBuilder> builder;
-    SampleResult* device_results = nullptr;   // (logit rows)
+    SampleResult* device_results = nullptr;  // (logit rows)
     SampleResult* host_results = nullptr;
     std::vector<int32_t> logits_of_row;
     uint64_t mark = 0;
@@ -75,8 +78,8 @@ class Runner {
     int64_t host = 0;
   };
   static BatchLimits limits(const RunnerOptions& options, int32_t page_tokens);
-  static Sizes place(Parts& parts, const DecoderConfig& config, const RunnerOptions& options, const Device& device,
-                     Arena& activation_arena, Arena& state_arena, Arena& host_arena);
+  static Sizes place(Parts& parts, const DecoderConfig& config, const RunnerOptions& options,
+                     const Device& device, Arena& activation_arena, Arena& state_arena, Arena& host_arena);
 
   Runner(Backend backend, std::unique_ptr<Decoder> decoder, const RunnerOptions& options)
       : backend_(std::move(backend)), decoder_(std::move(decoder)), options_(options) {}
@@ -90,7 +93,7 @@ class Runner {
   std::vector<std::byte> host_buffer_;
   KvView kv_;
   Parts parts_;
-  std::deque<size_t> in_flight_;   // indices of steps, oldest first
+  std::deque<size_t> in_flight_;  // indices of steps, oldest first
   size_t next_step_ = 0;
 };
 

@@ -17,26 +17,29 @@ void insert_by_age(std::vector<Sequence*>& list, Sequence* sequence) {
 
 Scheduler::Scheduler(const SchedulerOptions& options, ScheduleListener& listener)
     : options_(options), listener_(listener), pool_(options.pool), busy_chunk_(options.prefill_chunk) {
-  INFERD_CHECK(options.max_seqs >= 1 && options.ctx >= 1 && options.prefill_chunk >= 1 && options.max_advance >= 1,
-               "scheduler options");
+  INFERD_CHECK(
+      options.max_seqs >= 1 && options.ctx >= 1 && options.prefill_chunk >= 1 && options.max_advance >= 1,
+      "scheduler options");
   for (int32_t slot = options.max_seqs - 1; slot >= 0; --slot) free_slots_.push_back(slot);
 }
 
 int32_t Scheduler::max_sequence_tokens(const SchedulerOptions& options) {
-  return static_cast<int32_t>(std::min(int64_t{options.ctx}, int64_t{options.pool.pages} * options.pool.page_tokens));
+  return static_cast<int32_t>(
+      std::min(int64_t{options.ctx}, int64_t{options.pool.pages} * options.pool.page_tokens));
 }
 
 Status Scheduler::check_fits(const SchedulerOptions& options, int64_t prompt_tokens, int64_t max_tokens) {
   if (prompt_tokens + 1 > options.ctx) {
-    return Error{.code = Code::req_context,
-                 .detail = cat(with_commas(prompt_tokens), " prompt tokens and at least 1 of output, the context has ",
-                               with_commas(options.ctx)),
-                 .param = "prompt"};
+    return Error{
+        .code = Code::req_context,
+        .detail = cat(with_commas(prompt_tokens), " prompt tokens and at least 1 of output, the context has ",
+                      with_commas(options.ctx)),
+        .param = "prompt"};
   }
   if (prompt_tokens + max_tokens > options.ctx) {
     return Error{.code = Code::req_context,
-                 .detail = cat(with_commas(prompt_tokens), " prompt tokens and max_tokens ", with_commas(max_tokens),
-                               ", the context has ", with_commas(options.ctx)),
+                 .detail = cat(with_commas(prompt_tokens), " prompt tokens and max_tokens ",
+                               with_commas(max_tokens), ", the context has ", with_commas(options.ctx)),
                  .fix = "lower max_tokens, shorten the prompt, or start the server with a larger --ctx",
                  .param = "max_tokens"};
   }
@@ -44,8 +47,8 @@ Status Scheduler::check_fits(const SchedulerOptions& options, int64_t prompt_tok
   // The last token drawn is never computed, so it needs no place in the pool.
   if (prompt_tokens + max_tokens - 1 > pool_tokens) {
     return Error{.code = Code::kv_never_fits,
-                 .detail = cat("it needs ", with_commas(prompt_tokens + max_tokens - 1), " tokens of KV, the pool has ",
-                               with_commas(pool_tokens)),
+                 .detail = cat("it needs ", with_commas(prompt_tokens + max_tokens - 1),
+                               " tokens of KV, the pool has ", with_commas(pool_tokens)),
                  .param = prompt_tokens > pool_tokens ? "prompt" : "max_tokens"};
   }
   return {};
@@ -83,8 +86,9 @@ std::optional<SequenceId> Scheduler::longest_waiting() const {
 StepPlan Scheduler::plan() {
   StepPlan plan;
   plan_decode_rows(plan);
-  int32_t budget = plan.decode_rows == 0 ? options_.prefill_chunk
-                                         : std::min(options_.prefill_chunk, std::max(busy_chunk_, pool_.page_tokens()));
+  int32_t budget = plan.decode_rows == 0
+                       ? options_.prefill_chunk
+                       : std::min(options_.prefill_chunk, std::max(busy_chunk_, pool_.page_tokens()));
   plan_prefill_rows(plan, budget);
   admit(plan, budget);
   // Tables may have grown, and with them moved, after their row was added.
@@ -101,7 +105,8 @@ void Scheduler::plan_decode_rows(StepPlan& plan) {
   for (size_t i = 0; i < running_.size(); ++i) {
     Sequence& sequence = *running_[i];
     if (sequence.prefilling()) continue;
-    // The last token that it may draw is never computed; when this is not positive, all it may draw is in flight.
+    // The last token that it may draw is never computed; when this is not positive, all it may draw is in
+    // flight.
     const int32_t last = sequence.prompt_tokens + sequence.max_tokens - 1;
     const int32_t q_len = std::min(options_.max_advance, last - sequence.planned_length);
     if (q_len < 1) continue;
@@ -119,8 +124,8 @@ void Scheduler::plan_decode_rows(StepPlan& plan) {
   }
 }
 
-// Pages for a decode row, preempting the youngest as long as that helps. False: the row has to wait (or was itself the
-// youngest).
+// Pages for a decode row, preempting the youngest as long as that helps. False: the row has to wait (or was
+// itself the youngest).
 bool Scheduler::find_pages(Sequence& sequence, int32_t tokens) {
   while (!pool_.grow(sequence.table, tokens)) {
     if (leaving_ > 0) return false;  // their pages come back soon
@@ -144,10 +149,13 @@ void Scheduler::add_prefill_row(StepPlan& plan, Sequence& sequence, int32_t& bud
   const bool last = q_len == left;
   budget -= q_len;
   if (!last) ++split_chunks_;
-  plan.rows.push_back(
-      {sequence.id,
-       {.slot = sequence.slot, .q_len = q_len, .kind = RowKind::prefill, .logits = last ? 1 : 0, .adapter = -1},
-       {}});
+  plan.rows.push_back({sequence.id,
+                       {.slot = sequence.slot,
+                        .q_len = q_len,
+                        .kind = RowKind::prefill,
+                        .logits = last ? 1 : 0,
+                        .adapter = -1},
+                       {}});
   sequence.planned_length += q_len;
   ++sequence.steps_in_flight;
 }
@@ -187,7 +195,8 @@ Scheduler::Admission Scheduler::try_admit(StepPlan& plan, Sequence& sequence) {
   // Besides its own pages leave one for each running sequence, else its first step would preempt somebody.
   const int32_t own = pool_.pages_for(known) - static_cast<int32_t>(sequence.table.pages.size());
   const int32_t others = static_cast<int32_t>(running_.size());
-  if ((own + others > pool_.available() && (others > 0 || leaving_ > 0)) || !pool_.grow(sequence.table, known)) {
+  if ((own + others > pool_.available() && (others > 0 || leaving_ > 0)) ||
+      !pool_.grow(sequence.table, known)) {
     pool_.release(sequence.table);
     return Admission::no_room;
   }
@@ -252,7 +261,8 @@ void Scheduler::remove_if_done(Sequence& sequence) {
 }
 
 void Scheduler::commit(const StepPlan& plan, std::span<const RowResult> results) {
-  INFERD_CHECK(results.size() == plan.rows.size(), results.size(), " results for ", plan.rows.size(), " rows");
+  INFERD_CHECK(results.size() == plan.rows.size(), results.size(), " results for ", plan.rows.size(),
+               " rows");
   for (size_t i = 0; i < plan.rows.size(); ++i) {
     const BatchRow& row = plan.rows[i].row;
     Sequence& sequence = *sequences_.at(plan.rows[i].sequence);
@@ -282,7 +292,8 @@ void Scheduler::commit(const StepPlan& plan, std::span<const RowResult> results)
       }
     }
     if (sequence.state != State::ended) {
-      pool_.commit(sequence.table, sequence.ids, std::min(sequence.length, static_cast<int32_t>(sequence.ids.size())));
+      pool_.commit(sequence.table, sequence.ids,
+                   std::min(sequence.length, static_cast<int32_t>(sequence.ids.size())));
     }
     if (sequence.steps_in_flight > 0) continue;
     if (leaving) --leaving_;
@@ -302,16 +313,18 @@ void Scheduler::check_invariants() const {
     slots += sequence->slot >= 0 ? 1 : 0;
     const bool waits_for_steps = sequence->steps_in_flight > 0 && sequence->state != State::running;
     leaving += waits_for_steps ? 1 : 0;
-    INFERD_CHECK(sequence->state != State::ended || sequence->steps_in_flight > 0, "sequence ", id, " lingers");
+    INFERD_CHECK(sequence->state != State::ended || sequence->steps_in_flight > 0, "sequence ", id,
+                 " lingers");
     INFERD_CHECK(sequence->length <= sequence->planned_length, "sequence ", id, " is ahead of its plan");
-    INFERD_CHECK((sequence->state == State::waiting) == (sequence->slot < 0), "sequence ", id, " and its slot disagree");
+    INFERD_CHECK((sequence->state == State::waiting) == (sequence->slot < 0), "sequence ", id,
+                 " and its slot disagree");
     INFERD_CHECK(sequence->table.pages.size() * static_cast<size_t>(pool_.page_tokens()) >=
                      static_cast<size_t>(sequence->planned_length),
                  "sequence ", id, " has planned past its pages");
   }
   INFERD_CHECK(leaving == leaving_, leaving, " sequences leave, the books say ", leaving_);
-  INFERD_CHECK(slots + static_cast<int32_t>(free_slots_.size()) == options_.max_seqs, slots, " slots in use, ",
-               free_slots_.size(), " free, ", options_.max_seqs, " in all");
+  INFERD_CHECK(slots + static_cast<int32_t>(free_slots_.size()) == options_.max_seqs, slots,
+               " slots in use, ", free_slots_.size(), " free, ", options_.max_seqs, " in all");
   if (sequences_.empty()) INFERD_CHECK(pool_.active() == 0, pool_.active(), " pages are active, nobody runs");
 }
 

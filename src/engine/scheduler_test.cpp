@@ -1,5 +1,5 @@
-// The scheduler against a fake device: no model, ids that are a function of what came before, so that every output is
-// known beforehand whatever the scheduler does.
+// The scheduler against a fake device: no model, ids that are a function of what came before, so that every
+// output is known beforehand whatever the scheduler does.
 #include "engine/scheduler.h"
 
 #include <gtest/gtest.h>
@@ -12,8 +12,12 @@ namespace inferd {
 namespace {
 
 // The next id after a sequence whose rolling hash is `prefix`.
-int32_t next_id(uint64_t prefix) { return static_cast<int32_t>(prefix * 0x9E3779B97F4A7C15 >> 59); }  // 0 … 31
-uint64_t extend(uint64_t prefix, int32_t id) { return (prefix + static_cast<uint64_t>(id) + 1) * 0xD1342543DE82EF95 + 1; }
+int32_t next_id(uint64_t prefix) {
+  return static_cast<int32_t>(prefix * 0x9E3779B97F4A7C15 >> 59);
+}  // 0 … 31
+uint64_t extend(uint64_t prefix, int32_t id) {
+  return (prefix + static_cast<uint64_t>(id) + 1) * 0xD1342543DE82EF95 + 1;
+}
 constexpr int32_t kStopId = 31;
 
 // What the sequence must produce, computed alone.
@@ -29,8 +33,8 @@ std::vector<int32_t> expected_output(const std::vector<int32_t>& prompt, int32_t
   return output;
 }
 
-// Runs plans in order. Its pages hold, per token, the hash of everything up to it: reading a page that was overwritten,
-// freed too early or belongs to somebody else shows at once.
+// Runs plans in order. Its pages hold, per token, the hash of everything up to it: reading a page that was
+// overwritten, freed too early or belongs to somebody else shows at once.
 class FakeDevice {
  public:
   FakeDevice(const SchedulerOptions& options, uint32_t seed)
@@ -46,7 +50,8 @@ class FakeDevice {
       slot.length = entry.length;
     }
     for (const PageCopy& copy : plan.copies) {
-      std::copy_n(pages_.begin() + copy.source * page_tokens_, page_tokens_, pages_.begin() + copy.target * page_tokens_);
+      std::copy_n(pages_.begin() + copy.source * page_tokens_, page_tokens_,
+                  pages_.begin() + copy.target * page_tokens_);
     }
     std::vector<std::vector<SampleResult>> results;
     std::map<int32_t, SequenceId> writers;
@@ -97,7 +102,8 @@ class FakeDevice {
       }
     }
     const int32_t advance = draft ? draws : row.row.q_len;
-    for (int32_t i = std::max(advance, 1); i < row.row.q_len; ++i) write(slot.length + i, ~uint64_t{0});  // rejected drafts
+    for (int32_t i = std::max(advance, 1); i < row.row.q_len; ++i)
+      write(slot.length + i, ~uint64_t{0});  // rejected drafts
     slot.length += advance;
     return drawn;
   }
@@ -262,7 +268,8 @@ TEST_P(SchedulerLag, a_second_identical_prompt_computes_only_its_last_page) {
 }
 
 TEST_P(SchedulerLag, siblings_fork_from_their_leader_once_its_prompt_is_computed) {
-  Harness h({.max_seqs = 8, .ctx = 256, .prefill_chunk = 16, .pool = {.pages = 64, .prefix_cache = false}}, GetParam());
+  Harness h({.max_seqs = 8, .ctx = 256, .prefill_chunk = 16, .pool = {.pages = 64, .prefix_cache = false}},
+            GetParam());
   const SequenceId leader = h.submit(prompt_of(40), 30);
   for (int i = 0; i < 3; ++i) h.submit(prompt_of(40), 30, "", leader);
   const SequenceId stranger = h.submit(prompt_of(5, 9), 30);
@@ -277,7 +284,10 @@ TEST_P(SchedulerLag, siblings_fork_from_their_leader_once_its_prompt_is_computed
 }
 
 TEST_P(SchedulerLag, growth_preempts_the_youngest_and_its_output_does_not_change) {
-  Harness h({.max_seqs = 4, .ctx = 128, .prefill_chunk = 64, .pool = {.pages = 9, .page_tokens = 4, .prefix_cache = false}},
+  Harness h({.max_seqs = 4,
+             .ctx = 128,
+             .prefill_chunk = 64,
+             .pool = {.pages = 9, .page_tokens = 4, .prefix_cache = false}},
             GetParam());
   // Four prompts whose outputs run to their full length: together they need 36 pages, the pool has 9.
   for (int32_t i = 0; h.open_.size() < 4; ++i) {
@@ -298,7 +308,8 @@ TEST_P(SchedulerLag, a_sequence_that_needs_the_whole_pool_runs_after_the_others)
 }
 
 TEST_P(SchedulerLag, cancelling_frees_the_pages_within_lag_plus_one_steps) {
-  Harness h({.max_seqs = 4, .ctx = 256, .prefill_chunk = 16, .pool = {.pages = 64, .prefix_cache = false}}, GetParam());
+  Harness h({.max_seqs = 4, .ctx = 256, .prefill_chunk = 16, .pool = {.pages = 64, .prefix_cache = false}},
+            GetParam());
   const SequenceId decoding = h.submit(prompt_of(10), 200);
   for (int i = 0; i < 5; ++i) h.step();
   const SequenceId prefilling = h.submit(prompt_of(100, 3), 10);
@@ -325,7 +336,8 @@ TEST(Scheduler, what_can_never_run_is_refused_with_both_numbers) {
   EXPECT_EQ(Scheduler::check_fits(options, 2000, 100).error().param, "max_tokens");
 }
 
-// Submits, cancels, siblings and steps at random against expected_output(), which knows nothing of any of them.
+// Submits, cancels, siblings and steps at random against expected_output(), which knows nothing of any of
+// them.
 void survive(int lag, int32_t max_advance, int operations) {
   std::mt19937 random(static_cast<uint32_t>(1000 * lag + max_advance));
   const auto below = [&](int32_t n) { return static_cast<int32_t>(random() % static_cast<uint32_t>(n)); };
@@ -371,8 +383,12 @@ constexpr int kOperations = 1000000;
 constexpr int kOperations = 100000;  // sanitizers make a step about ten times slower
 #endif
 
-TEST_P(SchedulerLag, survives_random_operations) { survive(GetParam(), 1, kOperations); }
-TEST_P(SchedulerLag, survives_random_operations_when_rows_advance_by_0_to_8_tokens) { survive(GetParam(), 8, kOperations); }
+TEST_P(SchedulerLag, survives_random_operations) {
+  survive(GetParam(), 1, kOperations);
+}
+TEST_P(SchedulerLag, survives_random_operations_when_rows_advance_by_0_to_8_tokens) {
+  survive(GetParam(), 8, kOperations);
+}
 
 }  // namespace
 }  // namespace inferd

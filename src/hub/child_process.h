@@ -1,7 +1,7 @@
 // Runs another program and collects what it says. The child leads a process group of its own, so that a
-// Ctrl-C on the terminal reaches only us and killing the group leaves nothing behind; the whole group is killed
-// when we die first, by kill -9 too. One thread: the one that starts a child must live until it has ended (the
-// kernel ties the child's life to it).
+// Ctrl-C on the terminal reaches only us and killing the group leaves nothing behind; the whole group is
+// killed when we die first, by kill -9 too. One thread: the one that starts a child must live until it has
+// ended (the kernel ties the child's life to it).
 #pragma once
 
 #include <sys/types.h>

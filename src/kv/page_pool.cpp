@@ -6,8 +6,10 @@
 
 namespace inferd {
 
-PagePool::PagePool(const PagePoolOptions& options) : options_(options), pages_(static_cast<size_t>(options.pages)) {
-  INFERD_CHECK(options.pages >= 1 && options.page_tokens >= 1, options.pages, " pages of ", options.page_tokens);
+PagePool::PagePool(const PagePoolOptions& options)
+    : options_(options), pages_(static_cast<size_t>(options.pages)) {
+  INFERD_CHECK(options.pages >= 1 && options.page_tokens >= 1, options.pages, " pages of ",
+               options.page_tokens);
   free_.reserve(pages_.size());
   for (int32_t page = options.pages - 1; page >= 0; --page) free_.push_back(page);
 }
@@ -145,7 +147,8 @@ bool PagePool::grow(BlockTable& table, int32_t tokens) {
 }
 
 PagePool::Fork PagePool::fork(BlockTable& table, const BlockTable& parent, int32_t tokens) {
-  INFERD_CHECK(table.pages.empty() && table.root == parent.root, "fork() needs an empty table of the same root");
+  INFERD_CHECK(table.pages.empty() && table.root == parent.root,
+               "fork() needs an empty table of the same root");
   INFERD_CHECK(static_cast<size_t>(pages_for(tokens)) <= parent.pages.size(), "fork past the parent's pages");
   const auto full = static_cast<size_t>(tokens / options_.page_tokens);
   const bool partial = tokens % options_.page_tokens != 0;
@@ -165,7 +168,8 @@ PagePool::Fork PagePool::fork(BlockTable& table, const BlockTable& parent, int32
 void PagePool::commit(BlockTable& table, std::span<const int32_t> ids, int32_t tokens) {
   if (!options_.prefix_cache) return;
   const auto page_tokens = static_cast<size_t>(options_.page_tokens);
-  for (auto i = static_cast<size_t>(table.registered); (i + 1) * page_tokens <= static_cast<size_t>(tokens); ++i) {
+  for (auto i = static_cast<size_t>(table.registered); (i + 1) * page_tokens <= static_cast<size_t>(tokens);
+       ++i) {
     const int32_t parent = i == 0 ? -1 : table.pages[i - 1];
     const std::span<const int32_t> page_ids = ids.subspan(i * page_tokens, page_tokens);
     const int32_t index = table.pages[i];
@@ -210,12 +214,15 @@ void PagePool::check_invariants() const {
   }
   for (size_t i = 0; i < pages_.size(); ++i) {
     const Page& page = pages_[i];
-    INFERD_CHECK(page.children == children[i], "page ", i, " counts ", page.children, " children, has ", children[i]);
-    INFERD_CHECK(page.parent < 0 || pages_[static_cast<size_t>(page.parent)].indexed, "page ", i, " hangs in the air");
+    INFERD_CHECK(page.children == children[i], "page ", i, " counts ", page.children, " children, has ",
+                 children[i]);
+    INFERD_CHECK(page.parent < 0 || pages_[static_cast<size_t>(page.parent)].indexed, "page ", i,
+                 " hangs in the air");
     if (page.indexed && page.users == 0 && page.children == 0) ++leaves;
   }
-  INFERD_CHECK(active == active_ && cached == cached_ && unused == free(), "pages: counted ", active, " active, ", cached,
-               " cached, ", unused, " free; the books say ", active_, ", ", cached_, ", ", free());
+  INFERD_CHECK(active == active_ && cached == cached_ && unused == free(), "pages: counted ", active,
+               " active, ", cached, " cached, ", unused, " free; the books say ", active_, ", ", cached_,
+               ", ", free());
   INFERD_CHECK(active + cached + unused == total(), "pages do not add up to ", total());
   INFERD_CHECK(indexed == index_.size(), indexed, " indexed pages, ", index_.size(), " index entries");
   INFERD_CHECK(leaves == evictable_.size(), leaves, " cached leaves, ", evictable_.size(), " evictable");

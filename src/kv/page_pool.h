@@ -1,10 +1,11 @@
-// The host's books of one KV group: which pages are free, who uses the others, and which finished pages may be found again
-// by their ids (the prefix cache). Page numbers only, no device memory; one thread.
+// The host's books of one KV group: which pages are free, who uses the others, and which finished pages may
+// be found again by their ids (the prefix cache). Page numbers only, no device memory; one thread.
 //
 // Every page is in exactly one state, and free + active + cached == total always:
 //   free    nobody uses it and nothing in it can be found;
 //   active  at least one sequence names it (its count of users is > 0);
-//   cached  no sequence names it, but it holds full, final tokens of a known prefix; taken back when free pages run out.
+//   cached  no sequence names it, but it holds full, final tokens of a known prefix; taken back when free
+//   pages run out.
 // A page that more than one sequence names, or that the prefix cache knows, is never written again.
 #pragma once
 
@@ -39,29 +40,30 @@ class PagePool {
  public:
   explicit PagePool(const PagePoolOptions& options);
 
-  // Sequences with different keys never share pages: the key joins adapter, KV type, numerics mode and tenant salt.
-  // Each open_root() needs its close_root().
+  // Sequences with different keys never share pages: the key joins adapter, KV type, numerics mode and tenant
+  // salt. Each open_root() needs its close_root().
   int32_t open_root(std::string_view key);
   void close_root(int32_t root);
 
-  // Takes the longest cached prefix of `ids` into an empty table: at most ⌊(ids.size() − 1) / page_tokens⌋ pages, so that
-  // at least one token is left to compute. Returns the tokens covered.
+  // Takes the longest cached prefix of `ids` into an empty table: at most ⌊(ids.size() − 1) / page_tokens⌋
+  // pages, so that at least one token is left to compute. Returns the tokens covered.
   int32_t take_prefix(BlockTable& table, std::span<const int32_t> ids);
 
   // Makes the table hold at least `tokens`; false, and nothing changed, when the pool cannot.
   bool grow(BlockTable& table, int32_t tokens);
 
-  // Shares the full pages of the first `tokens` of `parent` with an empty table; a partial last page gets a page of its own,
-  // to be filled by a copy from the returned source. False when the pool cannot; nothing changed then.
+  // Shares the full pages of the first `tokens` of `parent` with an empty table; a partial last page gets a
+  // page of its own, to be filled by a copy from the returned source. False when the pool cannot; nothing
+  // changed then.
   struct Fork {
     bool ok = false;
     std::optional<std::pair<int32_t, int32_t>> copy;  // (source page, target page)
   };
   Fork fork(BlockTable& table, const BlockTable& parent, int32_t tokens);
 
-  // Tells the prefix cache that the first `tokens` of the sequence, whose ids are given, are in its pages for good. A page
-  // of the table may be exchanged for another one that holds the same tokens; steps in flight may go on reading the old
-  // one, since whoever gets it next writes to it in a later step.
+  // Tells the prefix cache that the first `tokens` of the sequence, whose ids are given, are in its pages for
+  // good. A page of the table may be exchanged for another one that holds the same tokens; steps in flight
+  // may go on reading the old one, since whoever gets it next writes to it in a later step.
   void commit(BlockTable& table, std::span<const int32_t> ids, int32_t tokens);
 
   // Gives all pages back.
@@ -69,7 +71,9 @@ class PagePool {
 
   // Pages that grow() could take now.
   int32_t available() const { return free() + cached_; }
-  int32_t pages_for(int32_t tokens) const { return (tokens + options_.page_tokens - 1) / options_.page_tokens; }
+  int32_t pages_for(int32_t tokens) const {
+    return (tokens + options_.page_tokens - 1) / options_.page_tokens;
+  }
 
   int32_t total() const { return options_.pages; }
   int32_t page_tokens() const { return options_.page_tokens; }
@@ -84,18 +88,18 @@ class PagePool {
  private:
   struct Page {
     int32_t users = 0;
-    bool indexed = false;       // the prefix cache knows it
-    int32_t parent = -1;        // page before it in the prefix; −1: first page of its root
+    bool indexed = false;  // the prefix cache knows it
+    int32_t parent = -1;   // page before it in the prefix; −1: first page of its root
     int32_t root = -1;
-    int32_t children = 0;       // indexed pages whose parent this is
+    int32_t children = 0;  // indexed pages whose parent this is
     uint64_t hash = 0;
     uint64_t last_use = 0;
-    std::vector<int32_t> ids;   // page_tokens ids, when indexed
+    std::vector<int32_t> ids;  // page_tokens ids, when indexed
   };
   struct Root {
     std::string key;
-    int32_t users = 0;   // open_root() without close_root()
-    int32_t pages = 0;   // indexed pages
+    int32_t users = 0;  // open_root() without close_root()
+    int32_t pages = 0;  // indexed pages
   };
 
   int32_t take_page();
@@ -109,11 +113,11 @@ class PagePool {
 
   const PagePoolOptions options_;
   std::vector<Page> pages_;
-  std::vector<int32_t> free_;                            // a stack
-  // (last use, page): cached pages without children. A cached page's children are cached too (whoever names a page names
-  // the pages before it), so evicting leaves first reaches every cached page.
+  std::vector<int32_t> free_;  // a stack
+  // (last use, page): cached pages without children. A cached page's children are cached too (whoever names a
+  // page names the pages before it), so evicting leaves first reaches every cached page.
   std::set<std::pair<uint64_t, int32_t>> evictable_;
-  std::unordered_multimap<uint64_t, int32_t> index_;     // hash to page
+  std::unordered_multimap<uint64_t, int32_t> index_;  // hash to page
   std::unordered_map<std::string, int32_t> root_of_key_;
   std::unordered_map<int32_t, Root> roots_;
   int32_t next_root_ = 0;

@@ -57,7 +57,8 @@ TEST(PagePool, a_hit_leaves_at_least_one_token_to_compute) {
   const std::vector<int32_t> ids = iota_ids(48);
   ASSERT_TRUE(pool.grow(writer, 48));
   pool.commit(writer, ids, 48);
-  for (const auto& [length, hit] : std::map<int32_t, int32_t>{{1, 0}, {16, 0}, {17, 16}, {32, 16}, {33, 32}, {48, 32}}) {
+  for (const auto& [length, hit] :
+       std::map<int32_t, int32_t>{{1, 0}, {16, 0}, {17, 16}, {32, 16}, {33, 32}, {48, 32}}) {
     BlockTable reader = new_table(pool);
     EXPECT_EQ(pool.take_prefix(reader, std::span(ids).first(static_cast<size_t>(length))), hit) << length;
     finish(pool, reader);
@@ -196,7 +197,8 @@ TEST(PagePool, random_operations_keep_the_books_and_never_mix_up_contents) {
       int32_t length = 0;
     };
     std::vector<Live> live;
-    std::map<int32_t, std::pair<std::string, std::vector<int32_t>>> contents;  // page: root key and the ids up to its end
+    std::map<int32_t, std::pair<std::string, std::vector<int32_t>>>
+        contents;  // page: root key and the ids up to its end
     const auto fill = [&](Live& seq, int32_t tokens) {
       for (int32_t end = (seq.length / 4 + 1) * 4; end <= tokens; end += 4) {
         contents[seq.table.pages[static_cast<size_t>(end / 4 - 1)]] = {
@@ -217,7 +219,8 @@ TEST(PagePool, random_operations_keep_the_books_and_never_mix_up_contents) {
         ASSERT_LT(seq.length, static_cast<int32_t>(seq.ids.size()));
         for (int32_t end = 4; end <= seq.length; end += 4) {
           const std::vector<int32_t> prefix(seq.ids.begin(), seq.ids.begin() + end);
-          ASSERT_EQ(contents.at(seq.table.pages[static_cast<size_t>(end / 4 - 1)]), std::pair(seq.key, prefix));
+          ASSERT_EQ(contents.at(seq.table.pages[static_cast<size_t>(end / 4 - 1)]),
+                    std::pair(seq.key, prefix));
         }
         live.push_back(std::move(seq));
       } else if (action < 7 && !live.empty()) {
@@ -229,7 +232,8 @@ TEST(PagePool, random_operations_keep_the_books_and_never_mix_up_contents) {
           pool.commit(seq.table, seq.ids, target);
           for (int32_t end = 4; end <= seq.length; end += 4) {
             const std::vector<int32_t> prefix(seq.ids.begin(), seq.ids.begin() + end);
-            ASSERT_EQ(contents.at(seq.table.pages[static_cast<size_t>(end / 4 - 1)]), std::pair(seq.key, prefix));
+            ASSERT_EQ(contents.at(seq.table.pages[static_cast<size_t>(end / 4 - 1)]),
+                      std::pair(seq.key, prefix));
           }
         }
       } else if (action < 8 && !live.empty() && live.size() < 12) {

@@ -32,7 +32,8 @@ Request made_up_request(int32_t prompt_tokens, int32_t max_tokens, int32_t vocab
   return request;
 }
 
-// Requests of a repetition have salts of their own, so no prompt is found in the prefix cache but where that is meant.
+// Requests of a repetition have salts of their own, so no prompt is found in the prefix cache but where that
+// is meant.
 double run_once(Engine& engine, const EngineBenchCase& test, uint64_t salt) {
   const auto sink = std::make_shared<CountingSink>();
   const bool decode = test.kind == EngineBenchCase::Kind::decode;
@@ -40,7 +41,8 @@ double run_once(Engine& engine, const EngineBenchCase& test, uint64_t salt) {
   const Clock& clock = *engine.options().clock;
   const auto submit_all = [&](int32_t prompt_tokens, int32_t max_tokens) {
     for (int32_t i = 0; i < test.batch; ++i) {
-      Request request = made_up_request(prompt_tokens, max_tokens, vocab, salt * 4096 + static_cast<uint64_t>(i));
+      Request request =
+          made_up_request(prompt_tokens, max_tokens, vocab, salt * 4096 + static_cast<uint64_t>(i));
       request.sink = sink;
       const Result<RequestId> id = engine.submit(std::move(request));
       INFERD_CHECK(id.ok(), id.error().message());
@@ -68,14 +70,17 @@ double run_once(Engine& engine, const EngineBenchCase& test, uint64_t salt) {
     start = clock.now_ns();
     submit_all(test.depth + test.tokens, 1);
     run_to_end();
-    tokens = int64_t{test.batch} * (test.depth + test.tokens) - (engine.metrics().prefix_hit_tokens.value() - hits);
+    tokens = int64_t{test.batch} * (test.depth + test.tokens) -
+             (engine.metrics().prefix_hit_tokens.value() - hits);
   }
   return static_cast<double>(tokens) / clock.seconds_since(start);
 }
 
 }  // namespace
 
-std::string EngineBenchCase::name() const { return cat(kind == Kind::prefill ? "pp" : "tg", tokens); }
+std::string EngineBenchCase::name() const {
+  return cat(kind == Kind::prefill ? "pp" : "tg", tokens);
+}
 
 double EngineBenchResult::median() const {
   std::vector<double> sorted = tokens_per_s;
@@ -83,10 +88,15 @@ double EngineBenchResult::median() const {
   const size_t n = sorted.size();
   return n % 2 == 1 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
-double EngineBenchResult::lowest() const { return *std::ranges::min_element(tokens_per_s); }
-double EngineBenchResult::highest() const { return *std::ranges::max_element(tokens_per_s); }
+double EngineBenchResult::lowest() const {
+  return *std::ranges::min_element(tokens_per_s);
+}
+double EngineBenchResult::highest() const {
+  return *std::ranges::max_element(tokens_per_s);
+}
 
-EngineBenchResult run_engine_bench(Engine& engine, const EngineBenchCase& test, int threads, int repeat, uint64_t salt) {
+EngineBenchResult run_engine_bench(Engine& engine, const EngineBenchCase& test, int threads, int repeat,
+                                   uint64_t salt) {
   EngineBenchResult result{test, threads, {}};
   for (int i = 0; i <= repeat; ++i) {
     const double rate = run_once(engine, test, salt + static_cast<uint64_t>(i));
@@ -98,14 +108,10 @@ EngineBenchResult run_engine_bench(Engine& engine, const EngineBenchCase& test, 
 Json to_json_value(const EngineBenchResult& result) {
   Json::Array samples;
   for (const double rate : result.tokens_per_s) samples.emplace_back(rate);
-  return Json::Object{{"test", result.test.name()},
-                      {"threads", result.threads},
-                      {"batch", result.test.batch},
-                      {"depth", result.test.depth},
-                      {"tokens_per_s", result.median()},
-                      {"tokens_per_s_min", result.lowest()},
-                      {"tokens_per_s_max", result.highest()},
-                      {"samples", std::move(samples)}};
+  return Json::Object{{"test", result.test.name()},           {"threads", result.threads},
+                      {"batch", result.test.batch},           {"depth", result.test.depth},
+                      {"tokens_per_s", result.median()},      {"tokens_per_s_min", result.lowest()},
+                      {"tokens_per_s_max", result.highest()}, {"samples", std::move(samples)}};
 }
 
 }  // namespace inferd

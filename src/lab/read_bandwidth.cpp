@@ -40,7 +40,8 @@ Result<ReadBandwidth> measure_read_bandwidth(ThreadPool& pool, int rounds, int64
   for (int round = 0; round <= rounds; ++round) {
     const int64_t start = clock.now_ns();
     pool.run([&](int worker) {
-      sink.fetch_xor(sweep(static_cast<const std::byte*>(buffer.data()) + worker * part, part), std::memory_order_relaxed);
+      sink.fetch_xor(sweep(static_cast<const std::byte*>(buffer.data()) + worker * part, part),
+                     std::memory_order_relaxed);
     });
     const double seconds = clock.seconds_since(start);
     if (round > 0) rates.push_back(static_cast<double>(part * pool.size()) / seconds);

@@ -15,8 +15,10 @@ struct ReadBandwidth {
   int rounds = 0;
 };
 
-// Sweeps a buffer of `bytes` (at least 512 MiB, far past every cache) on all threads of the pool, `rounds` times after one
-// to warm up. Only loads, no stores, in huge pages where the kernel has them. E-MEM-002 when the buffer cannot be had.
-Result<ReadBandwidth> measure_read_bandwidth(ThreadPool& pool, int rounds = 11, int64_t bytes = int64_t{512} << 20);
+// Sweeps a buffer of `bytes` (at least 512 MiB, far past every cache) on all threads of the pool, `rounds`
+// times after one to warm up. Only loads, no stores, in huge pages where the kernel has them. E-MEM-002 when
+// the buffer cannot be had.
+Result<ReadBandwidth> measure_read_bandwidth(ThreadPool& pool, int rounds = 11,
+                                             int64_t bytes = int64_t{512} << 20);
 
 }  // namespace inferd

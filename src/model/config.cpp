@@ -20,16 +20,20 @@ class Reader {
   Reader(const GgufFile& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}
 
   Error bad(std::string_view key, std::string detail) const {
-    return Error{.code = Code::model_metadata, .detail = std::move(detail), .where = cat(file_.name(), ": ", prefix_, key)};
+    return Error{.code = Code::model_metadata,
+                 .detail = std::move(detail),
+                 .where = cat(file_.name(), ": ", prefix_, key)};
   }
 
-  Result<int32_t> integer(std::string_view key, int64_t low, int64_t high, std::optional<int64_t> fallback = {}) const {
+  Result<int32_t> integer(std::string_view key, int64_t low, int64_t high,
+                          std::optional<int64_t> fallback = {}) const {
     INFERD_TRY(const int64_t value, file_.integer(prefix_ + std::string(key), fallback));
     if (value < low || value > high) return bad(key, cat(value, ", allowed are ", low, " to ", high));
     return static_cast<int32_t>(value);
   }
 
-  Result<double> real(std::string_view key, double low, double high, std::optional<double> fallback = {}) const {
+  Result<double> real(std::string_view key, double low, double high,
+                      std::optional<double> fallback = {}) const {
     INFERD_TRY(const double value, file_.real(prefix_ + std::string(key), fallback));
     if (!(value >= low && value <= high)) return bad(key, cat(value, ", allowed are ", low, " to ", high));
     return value;
@@ -63,7 +67,8 @@ Result<const Architecture*> find_architecture(const GgufFile& file) {
 Status read_rope(DecoderConfig& config, const GgufFile& file, const Reader& in) {
   INFERD_TRY(config.rope_base, in.real("rope.freq_base", 1, 1e12, 10000.0));
   INFERD_TRY(config.rotary_dims, in.integer("rope.dimension_count", 2, config.head_dim, config.head_dim));
-  if (config.rotary_dims % 2 != 0) return in.bad("rope.dimension_count", cat(config.rotary_dims, ", must be even"));
+  if (config.rotary_dims % 2 != 0)
+    return in.bad("rope.dimension_count", cat(config.rotary_dims, ", must be even"));
 
   const std::string type_key = config.architecture + ".rope.scaling.type";
   INFERD_TRY(const std::string_view type, file.string(type_key, "none"));
@@ -71,7 +76,8 @@ Status read_rope(DecoderConfig& config, const GgufFile& file, const Reader& in) 
     INFERD_TRY(const double factor, in.real("rope.scaling.factor", 1, 1e6));
     config.rope_position_scale = 1 / factor;
   } else if (type != "none") {
-    return in.bad("rope.scaling.type", cat(printable(type), ", supported are none, linear and Llama 3's rope_freqs"));
+    return in.bad("rope.scaling.type",
+                  cat(printable(type), ", supported are none, linear and Llama 3's rope_freqs"));
   }
 
   // Llama 3 (Dubey et al., 2024): converters store the wavelength-dependent divisors as a tensor.
@@ -113,10 +119,13 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   INFERD_TRY(config.heads, in.integer("attention.head_count", 1, 1 << 14));
   INFERD_TRY(config.kv_heads, in.integer("attention.head_count_kv", 1, config.heads, config.heads));
   if (config.heads % config.kv_heads != 0) {
-    return in.bad("attention.head_count_kv", cat(config.kv_heads, " does not divide ", config.heads, " heads"));
+    return in.bad("attention.head_count_kv",
+                  cat(config.kv_heads, " does not divide ", config.heads, " heads"));
   }
-  if (file.find(cat(architecture->name, ".attention.key_length")) == nullptr && config.hidden % config.heads != 0) {
-    return in.bad("attention.head_count", cat(config.heads, " does not divide the embedding length ", config.hidden));
+  if (file.find(cat(architecture->name, ".attention.key_length")) == nullptr &&
+      config.hidden % config.heads != 0) {
+    return in.bad("attention.head_count",
+                  cat(config.heads, " does not divide the embedding length ", config.hidden));
   }
   INFERD_TRY(config.head_dim, in.integer("attention.key_length", 1, 1024, config.hidden / config.heads));
   INFERD_TRY(const int32_t value_dim, in.integer("attention.value_length", 1, 1024, config.head_dim));
@@ -139,7 +148,8 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   config.vocab = static_cast<int32_t>(embedding->shape[1]);
   INFERD_TRY_STATUS([&]() -> Status {
     INFERD_TRY(const int32_t stated, in.integer("vocab_size", 1, 1 << 24, config.vocab));
-    if (stated != config.vocab) return in.bad("vocab_size", cat(stated, ", the embedding has ", config.vocab, " rows"));
+    if (stated != config.vocab)
+      return in.bad("vocab_size", cat(stated, ", the embedding has ", config.vocab, " rows"));
     return {};
   }());
   config.tied_head = file.find_tensor("output.weight") == nullptr;

@@ -1,5 +1,5 @@
-// What a model file says about a dense decoder, checked once at load. One struct by flags for the llama and qwen2
-// families; any other architecture is refused by name.
+// What a model file says about a dense decoder, checked once at load. One struct by flags for the llama and
+// qwen2 families; any other architecture is refused by name.
 #pragma once
 
 #include <cstdint>
@@ -12,31 +12,32 @@
 namespace inferd {
 
 struct DecoderConfig {
-  std::string architecture;   // "llama", "qwen2"
-  std::string name;           // general.name
+  std::string architecture;  // "llama", "qwen2"
+  std::string name;          // general.name
   int32_t layers = 0;
-  int32_t hidden = 0;         // D
-  int32_t ffn = 0;            // F
+  int32_t hidden = 0;  // D
+  int32_t ffn = 0;     // F
   int32_t heads = 0;
   int32_t kv_heads = 0;
   int32_t head_dim = 0;
-  int32_t vocab = 0;          // V, rows of the embedding
-  int32_t train_ctx = 0;      // the longest context the model was made for
+  int32_t vocab = 0;      // V, rows of the embedding
+  int32_t train_ctx = 0;  // the longest context the model was made for
   float rms_eps = 0;
-  bool tied_head = false;     // the embedding is the output head too
+  bool tied_head = false;  // the embedding is the output head too
   bool qkv_bias = false;
 
   double rope_base = 0;
   int32_t rotary_dims = 0;
-  bool rope_neighbours = false;        // GGUF stores llama's q and k rows so that pairs are neighbours
-  double rope_position_scale = 1;      // linear scaling: positions are multiplied by it
-  std::vector<float> rope_factors;     // Llama 3 scaling: frequency i is divided by rope_factors[i]; empty: none
+  bool rope_neighbours = false;     // GGUF stores llama's q and k rows so that pairs are neighbours
+  double rope_position_scale = 1;   // linear scaling: positions are multiplied by it
+  std::vector<float> rope_factors;  // Llama 3 scaling: frequency i is divided by rope_factors[i]; empty: none
 
   int32_t qkv_rows() const { return (heads + 2 * kv_heads) * head_dim; }
 };
 
-// Reads the metadata and the shapes that it must agree with. E-MODEL-002 unknown architecture; E-MODEL-003 a key that is
-// missing, odd or asks for something this model code does not compute (experts, sliding windows, other rope scalings).
+// Reads the metadata and the shapes that it must agree with. E-MODEL-002 unknown architecture; E-MODEL-003 a
+// key that is missing, odd or asks for something this model code does not compute (experts, sliding windows,
+// other rope scalings).
 Result<DecoderConfig> read_decoder_config(const GgufFile& file);
 
 }  // namespace inferd

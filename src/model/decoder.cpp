@@ -7,38 +7,40 @@ namespace inferd {
 void Decoder::forward(Ops& ops, const BatchView& b, std::span<const KvView> kv, const Activations& a,
                       MatrixView logits) const {
   const DecoderConfig& m = config_;
-  const AttentionShape shape{m.heads, m.kv_heads, m.head_dim, 1.0f / std::sqrt(static_cast<float>(m.head_dim))};
+  const AttentionShape shape{m.heads, m.kv_heads, m.head_dim,
+                             1.0f / std::sqrt(static_cast<float>(m.head_dim))};
   constexpr int32_t kGroup = 0;
 
-  ops.gather_rows(a.x, *embedding_, b.ids);                                     // (N, D)
+  ops.gather_rows(a.x, *embedding_, b.ids);  // (N, D)
   for (int32_t i = 0; i < m.layers; ++i) {
     const Layer& l = layers_[static_cast<size_t>(i)];
     if (i == 0) {
       ops.rmsnorm(a.h, a.x, l.attn_norm.data(), m.rms_eps);
     } else {
-      ops.add_rmsnorm(a.h, a.x, a.h, l.attn_norm.data(), m.rms_eps);            // x += h; h = norm(x)      (N, D)
+      ops.add_rmsnorm(a.h, a.x, a.h, l.attn_norm.data(), m.rms_eps);  // x += h; h = norm(x)      (N, D)
     }
-    ops.linear(a.qkv, a.h, *l.qkv, l.qkv_bias.data());                          //                  (N, (H+2K)·hd)
-    ops.rope_store_kv(a.qkv, kv[kGroup], b, kGroup, i, rope_, shape);           // rotate q, k; write k, v
-    ops.attention(a.att, a.qkv, kv[kGroup], b, kGroup, i, shape);               //                       (N, H·hd)
-    ops.linear(a.h, a.att, *l.o, nullptr);                                      //                          (N, D)
+    ops.linear(a.qkv, a.h, *l.qkv, l.qkv_bias.data());                 //                  (N, (H+2K)·hd)
+    ops.rope_store_kv(a.qkv, kv[kGroup], b, kGroup, i, rope_, shape);  // rotate q, k; write k, v
+    ops.attention(a.att, a.qkv, kv[kGroup], b, kGroup, i, shape);      //                       (N, H·hd)
+    ops.linear(a.h, a.att, *l.o, nullptr);                             //                          (N, D)
     ops.reduce(a.h);
     ops.add_rmsnorm(a.h, a.x, a.h, l.ffn_norm.data(), m.rms_eps);
-    ops.linear(a.gate_up, a.h, *l.gate_up, nullptr);                            //                         (N, 2F)
-    ops.silu_mul(a.ff, a.gate_up);                                              //                          (N, F)
-    ops.linear(a.h, a.ff, *l.down, nullptr);                                    //                          (N, D)
+    ops.linear(a.gate_up, a.h, *l.gate_up, nullptr);  //                         (N, 2F)
+    ops.silu_mul(a.ff, a.gate_up);                    //                          (N, F)
+    ops.linear(a.h, a.ff, *l.down, nullptr);          //                          (N, D)
     ops.reduce(a.h);
   }
-  if (logits.rows == 0) return;                                                 // only prompt chunks that go on
+  if (logits.rows == 0) return;  // only prompt chunks that go on
   ops.add(a.x, a.h);
-  ops.select_rows(a.last, a.x, b.logit_token);                                  //                          (L, D)
+  ops.select_rows(a.last, a.x, b.logit_token);  //                          (L, D)
   ops.rmsnorm(a.last, a.last, final_norm_.data(), m.rms_eps);
-  ops.linear(logits, a.last, head_ ? *head_ : *embedding_, nullptr);            //                          (L, V)
+  ops.linear(logits, a.last, head_ ? *head_ : *embedding_, nullptr);  //                          (L, V)
 }
 
 int64_t Decoder::step_bytes() const {
   int64_t bytes = (head_ ? *head_ : *embedding_).bytes();
-  for (const Layer& l : layers_) bytes += l.qkv->bytes() + l.o->bytes() + l.gate_up->bytes() + l.down->bytes();
+  for (const Layer& l : layers_)
+    bytes += l.qkv->bytes() + l.o->bytes() + l.gate_up->bytes() + l.down->bytes();
   return bytes;
 }
 
@@ -46,7 +48,8 @@ KvLayout Decoder::kv_layout(const DecoderConfig& config, KvDType dtype, int32_t 
   return {dtype, config.layers, config.kv_heads, config.head_dim, page_tokens};
 }
 
-OpsLimits Decoder::ops_limits(const DecoderConfig& config, int32_t rows, int32_t tokens, int32_t logit_rows, int32_t ctx) {
+OpsLimits Decoder::ops_limits(const DecoderConfig& config, int32_t rows, int32_t tokens, int32_t logit_rows,
+                              int32_t ctx) {
   OpsLimits limits;
   limits.rows = rows;
   limits.tokens = tokens;
@@ -61,8 +64,11 @@ OpsLimits Decoder::ops_limits(const DecoderConfig& config, int32_t rows, int32_t
   return limits;
 }
 
-Activations Activations::place(Arena& arena, const DecoderConfig& config, int32_t tokens, int32_t logit_rows) {
-  const auto matrix = [&arena](int64_t rows, int64_t cols) { return matrix_f32(arena.take<float>(rows * cols), rows, cols); };
+Activations Activations::place(Arena& arena, const DecoderConfig& config, int32_t tokens,
+                               int32_t logit_rows) {
+  const auto matrix = [&arena](int64_t rows, int64_t cols) {
+    return matrix_f32(arena.take<float>(rows * cols), rows, cols);
+  };
   Activations a;
   a.x = matrix(tokens, config.hidden);
   a.h = matrix(tokens, config.hidden);
@@ -75,8 +81,9 @@ Activations Activations::place(Arena& arena, const DecoderConfig& config, int32_
 }
 
 Activations Activations::cut(int32_t tokens, int32_t logit_rows) const {
-  return {x.first_rows(tokens),       h.first_rows(tokens),  qkv.first_rows(tokens),     att.first_rows(tokens),
-          gate_up.first_rows(tokens), ff.first_rows(tokens), last.first_rows(logit_rows)};
+  return {x.first_rows(tokens),       h.first_rows(tokens),       qkv.first_rows(tokens),
+          att.first_rows(tokens),     gate_up.first_rows(tokens), ff.first_rows(tokens),
+          last.first_rows(logit_rows)};
 }
 
 }  // namespace inferd

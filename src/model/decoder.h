@@ -35,16 +35,17 @@ class Decoder {
   using Progress = std::function<void(int64_t done, int64_t total)>;
 
   // Packs all weights for `ops` and gives the file's pages back as it goes. `ctx` sizes the rope table.
-  // E-MODEL-004, -005, -006 name the tensor that is missing, misshaped, of an unsupported type, or not part of this
-  // architecture; E-MEM-002 when memory is short.
+  // E-MODEL-004, -005, -006 name the tensor that is missing, misshaped, of an unsupported type, or not part
+  // of this architecture; E-MEM-002 when memory is short.
   static Result<std::unique_ptr<Decoder>> load(const GgufFile& file, const DecoderConfig& config, int32_t ctx,
                                                Device& device, Ops& ops, const Progress& progress = nullptr);
 
   // Bytes that load() will take from the device, for the memory plan. Refuses what load() would refuse.
-  static Result<int64_t> weight_bytes(const GgufFile& file, const DecoderConfig& config, int32_t ctx, const Ops& ops);
+  static Result<int64_t> weight_bytes(const GgufFile& file, const DecoderConfig& config, int32_t ctx,
+                                      const Ops& ops);
 
-  // Runs one step: reads b.ids, writes K and V of the new tokens to kv[0], and the logits of b.logit_token's tokens.
-  // Padding tokens compute nothing that anybody reads.
+  // Runs one step: reads b.ids, writes K and V of the new tokens to kv[0], and the logits of b.logit_token's
+  // tokens. Padding tokens compute nothing that anybody reads.
   void forward(Ops& ops, const BatchView& b, std::span<const KvView> kv, const Activations& a,
                MatrixView logits /* (L, V) */) const;
 
@@ -54,7 +55,8 @@ class Decoder {
 
   // One layer's K and V for the given page size and type.
   static KvLayout kv_layout(const DecoderConfig& config, KvDType dtype, int32_t page_tokens);
-  static OpsLimits ops_limits(const DecoderConfig& config, int32_t rows, int32_t tokens, int32_t logit_rows, int32_t ctx);
+  static OpsLimits ops_limits(const DecoderConfig& config, int32_t rows, int32_t tokens, int32_t logit_rows,
+                              int32_t ctx);
 
  private:
   friend class DecoderLoader;
@@ -65,21 +67,21 @@ class Decoder {
     const float* data() const { return static_cast<const float*>(buffer.data()); }
   };
   struct Layer {
-    Vector attn_norm;                           // (D)
-    std::unique_ptr<PackedWeight> qkv;          // (qkv_rows, D)
-    Vector qkv_bias;                            // (qkv_rows) or empty
-    std::unique_ptr<PackedWeight> o;            // (D, heads · head_dim)
-    Vector ffn_norm;                            // (D)
-    std::unique_ptr<PackedWeight> gate_up;      // (2F, D)
-    std::unique_ptr<PackedWeight> down;         // (D, F)
+    Vector attn_norm;                       // (D)
+    std::unique_ptr<PackedWeight> qkv;      // (qkv_rows, D)
+    Vector qkv_bias;                        // (qkv_rows) or empty
+    std::unique_ptr<PackedWeight> o;        // (D, heads · head_dim)
+    Vector ffn_norm;                        // (D)
+    std::unique_ptr<PackedWeight> gate_up;  // (2F, D)
+    std::unique_ptr<PackedWeight> down;     // (D, F)
   };
 
   explicit Decoder(const DecoderConfig& config) : config_(config) {}
 
   const DecoderConfig config_;
-  std::unique_ptr<PackedWeight> embedding_;     // (V, D)
-  std::unique_ptr<PackedWeight> head_;          // (V, D); null: the embedding
-  Vector final_norm_;                           // (D)
+  std::unique_ptr<PackedWeight> embedding_;  // (V, D)
+  std::unique_ptr<PackedWeight> head_;       // (V, D); null: the embedding
+  Vector final_norm_;                        // (D)
   std::vector<Layer> layers_;
   Buffer rope_table_;
   RopeView rope_;

@@ -1,5 +1,5 @@
-// Loading a decoder: which tensors it has, of which shape, and how they become weights. The list is written once; one
-// pass over it adds up sizes for the memory plan, another packs.
+// Loading a decoder: which tensors it has, of which shape, and how they become weights. The list is written
+// once; one pass over it adds up sizes for the memory plan, another packs.
 #include <cmath>
 #include <cstring>
 #include <unordered_set>
@@ -12,9 +12,11 @@ namespace inferd {
 class DecoderLoader {
  public:
   // `device` and `decoder` are null when only sizes are wanted.
-  DecoderLoader(const GgufFile& file, const DecoderConfig& config, const Ops& sizes) : file_(file), m_(config), sizes_(sizes) {}
+  DecoderLoader(const GgufFile& file, const DecoderConfig& config, const Ops& sizes)
+      : file_(file), m_(config), sizes_(sizes) {}
 
-  Status load_into(Decoder& decoder, int32_t ctx, Device& device, Ops& ops, const Decoder::Progress& progress) {
+  Status load_into(Decoder& decoder, int32_t ctx, Device& device, Ops& ops,
+                   const Decoder::Progress& progress) {
     decoder_ = &decoder;
     device_ = &device;
     ops_ = &ops;
@@ -42,32 +44,40 @@ class DecoderLoader {
     Decoder::Vector spare_vector;
     // The largest first: while a tensor is packed its pages of the file are resident too.
     if (!m_.tied_head) {
-      INFERD_TRY_STATUS(weight(decoder_ ? decoder_->head_ : spare_weight, {{"output.weight", m_.vocab}}, m_.hidden));
+      INFERD_TRY_STATUS(
+          weight(decoder_ ? decoder_->head_ : spare_weight, {{"output.weight", m_.vocab}}, m_.hidden));
     }
-    INFERD_TRY_STATUS(weight(decoder_ ? decoder_->embedding_ : spare_weight, {{"token_embd.weight", m_.vocab}}, m_.hidden));
+    INFERD_TRY_STATUS(
+        weight(decoder_ ? decoder_->embedding_ : spare_weight, {{"token_embd.weight", m_.vocab}}, m_.hidden));
     if (decoder_) decoder_->layers_.resize(static_cast<size_t>(m_.layers));
     for (int32_t i = 0; i < m_.layers; ++i) {
       Decoder::Layer& l = decoder_ ? decoder_->layers_[static_cast<size_t>(i)] : spare;
       const auto name = [i](std::string_view part) { return cat("blk.", i, ".", part); };
       INFERD_TRY_STATUS(vector(l.attn_norm, {{name("attn_norm.weight"), m_.hidden}}));
       INFERD_TRY_STATUS(weight(l.qkv,
-                               {{name("attn_q.weight"), q_rows}, {name("attn_k.weight"), kv_rows}, {name("attn_v.weight"), kv_rows}},
+                               {{name("attn_q.weight"), q_rows},
+                                {name("attn_k.weight"), kv_rows},
+                                {name("attn_v.weight"), kv_rows}},
                                m_.hidden));
       if (m_.qkv_bias) {
         INFERD_TRY_STATUS(vector(
-            l.qkv_bias, {{name("attn_q.bias"), q_rows}, {name("attn_k.bias"), kv_rows}, {name("attn_v.bias"), kv_rows}}));
+            l.qkv_bias,
+            {{name("attn_q.bias"), q_rows}, {name("attn_k.bias"), kv_rows}, {name("attn_v.bias"), kv_rows}}));
       }
       INFERD_TRY_STATUS(weight(l.o, {{name("attn_output.weight"), m_.hidden}}, q_rows));
       INFERD_TRY_STATUS(vector(l.ffn_norm, {{name("ffn_norm.weight"), m_.hidden}}));
-      INFERD_TRY_STATUS(weight(l.gate_up, {{name("ffn_gate.weight"), m_.ffn}, {name("ffn_up.weight"), m_.ffn}}, m_.hidden));
+      INFERD_TRY_STATUS(
+          weight(l.gate_up, {{name("ffn_gate.weight"), m_.ffn}, {name("ffn_up.weight"), m_.ffn}}, m_.hidden));
       INFERD_TRY_STATUS(weight(l.down, {{name("ffn_down.weight"), m_.hidden}}, m_.ffn));
     }
-    INFERD_TRY_STATUS(vector(decoder_ ? decoder_->final_norm_ : spare_vector, {{"output_norm.weight", m_.hidden}}));
+    INFERD_TRY_STATUS(
+        vector(decoder_ ? decoder_->final_norm_ : spare_vector, {{"output_norm.weight", m_.hidden}}));
     used_.insert("rope_freqs.weight");  // read by the config
     for (const GgufTensor& tensor : file_.tensors()) {
       if (!used_.contains(tensor.name)) {
         return Error{.code = Code::model_tensor_type,
-                     .detail = cat(printable(tensor.name), " is not part of a ", m_.architecture, " model as it is computed here"),
+                     .detail = cat(printable(tensor.name), " is not part of a ", m_.architecture,
+                                   " model as it is computed here"),
                      .where = cat(file_.name(), ": byte ", tensor.entry_offset),
                      .fix = "use a model without it"};
       }
@@ -85,8 +95,8 @@ class DecoderLoader {
       return Error{.code = Code::model_tensor_shape,
                    .detail = vector ? cat(name, " has ", found->elements, " elements in ", found->dims,
                                           " dimensions, needed are ", rows, " in 1")
-                                    : cat(name, " is (", found->shape[1], ", ", found->shape[0], ") in ", found->dims,
-                                          " dimensions, needed is (", rows, ", ", cols, ")"),
+                                    : cat(name, " is (", found->shape[1], ", ", found->shape[0], ") in ",
+                                          found->dims, " dimensions, needed is (", rows, ", ", cols, ")"),
                    .where = cat(file_.name(), ": byte ", found->entry_offset)};
     }
     return found;
@@ -147,7 +157,8 @@ class DecoderLoader {
     return {};
   }
 
-  // cos and sin of every position and pair; angles in double, because a float product loses the angle far out.
+  // cos and sin of every position and pair; angles in double, because a float product loses the angle far
+  // out.
   Status rope(int32_t ctx) {
     const int32_t pairs = m_.rotary_dims / 2;
     const int64_t count = int64_t{ctx} * m_.rotary_dims;
@@ -170,7 +181,8 @@ class DecoderLoader {
       }
     }
     INFERD_TRY_STATUS(upload(decoder_->rope_table_, table, "rope table"));
-    decoder_->rope_ = {static_cast<const float*>(decoder_->rope_table_.data()), m_.rotary_dims, m_.rope_neighbours};
+    decoder_->rope_ = {static_cast<const float*>(decoder_->rope_table_.data()), m_.rotary_dims,
+                       m_.rope_neighbours};
     return {};
   }
 
@@ -203,7 +215,8 @@ Result<std::unique_ptr<Decoder>> Decoder::load(const GgufFile& file, const Decod
   return decoder;
 }
 
-Result<int64_t> Decoder::weight_bytes(const GgufFile& file, const DecoderConfig& config, int32_t ctx, const Ops& ops) {
+Result<int64_t> Decoder::weight_bytes(const GgufFile& file, const DecoderConfig& config, int32_t ctx,
+                                      const Ops& ops) {
   return DecoderLoader(file, config, ops).add_up(ctx);
 }
 

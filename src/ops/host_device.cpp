@@ -13,10 +13,15 @@ namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
 
-// Buffers of at least one huge page start on a huge page boundary, so that the kernel can use them from the first byte.
-int64_t mapping_bytes(int64_t bytes) { return bytes >= kHugePage ? round_up(bytes, kHugePage) : round_up(bytes, 4096); }
+// Buffers of at least one huge page start on a huge page boundary, so that the kernel can use them from the
+// first byte.
+int64_t mapping_bytes(int64_t bytes) {
+  return bytes >= kHugePage ? round_up(bytes, kHugePage) : round_up(bytes, 4096);
+}
 
-void free_mapping(void* data, int64_t bytes) { ::munmap(data, static_cast<size_t>(mapping_bytes(bytes))); }
+void free_mapping(void* data, int64_t bytes) {
+  ::munmap(data, static_cast<size_t>(mapping_bytes(bytes)));
+}
 
 }  // namespace
 
@@ -28,7 +33,8 @@ Result<Buffer> HostDevice::allocate(int64_t bytes, std::string_view what) {
   void* mapping = ::mmap(nullptr, static_cast<size_t>(wanted + slack), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) {
-    return Error{.code = Code::mem_alloc, .detail = cat(human_bytes(bytes), " for ", what, " (", std::strerror(errno), ")")};
+    return Error{.code = Code::mem_alloc,
+                 .detail = cat(human_bytes(bytes), " for ", what, " (", std::strerror(errno), ")")};
   }
   auto* begin = static_cast<std::byte*>(mapping);
   if (slack > 0) {
@@ -50,10 +56,16 @@ void HostDevice::download(void* host, const void* device, int64_t bytes) {
   if (bytes > 0) std::memcpy(host, device, static_cast<size_t>(bytes));
 }
 
-void HostDevice::wait(uint64_t mark) { INFERD_CHECK(mark <= mark_, "mark ", mark, " was never recorded"); }
+void HostDevice::wait(uint64_t mark) {
+  INFERD_CHECK(mark <= mark_, "mark ", mark, " was never recorded");
+}
 
-std::unique_ptr<Graph> HostDevice::capture(const std::function<void()>&) { return nullptr; }
+std::unique_ptr<Graph> HostDevice::capture(const std::function<void()>&) {
+  return nullptr;
+}
 
-void HostDevice::replay(Graph&) { INFERD_CHECK(false, "the host device captures no graphs"); }
+void HostDevice::replay(Graph&) {
+  INFERD_CHECK(false, "the host device captures no graphs");
+}
 
 }  // namespace inferd

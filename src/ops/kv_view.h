@@ -1,9 +1,9 @@
 // The KV pool as it lies in device memory: the one place that describes its layout.
 //
 // A page holds `page_tokens` tokens of one sequence for all layers of a KV group. The pool of a group is
-// [layer][page][K or V][kv_head][token][head_dim], so a page's K of one head is contiguous and a layer's pages lie together.
-// q8_0 stores int8 values and, after the page's values of one head, one float scale per token: x = scale · q, the scale is
-// absmax / 127, per token and head, never per page.
+// [layer][page][K or V][kv_head][token][head_dim], so a page's K of one head is contiguous and a layer's
+// pages lie together. q8_0 stores int8 values and, after the page's values of one head, one float scale per
+// token: x = scale · q, the scale is absmax / 127, per token and head, never per page.
 #pragma once
 
 #include <cstddef>
@@ -17,10 +17,14 @@ enum class KvDType : int32_t { f32, f16, bf16, q8_0 };
 
 inline std::string_view kv_dtype_name(KvDType type) {
   switch (type) {
-    case KvDType::f32: return "f32";
-    case KvDType::f16: return "f16";
-    case KvDType::bf16: return "bf16";
-    case KvDType::q8_0: return "q8_0";
+    case KvDType::f32:
+      return "f32";
+    case KvDType::f16:
+      return "f16";
+    case KvDType::bf16:
+      return "bf16";
+    case KvDType::q8_0:
+      return "q8_0";
   }
   return "?";
 }
@@ -43,15 +47,18 @@ struct KvLayout {
   int64_t head_bytes() const {
     const int64_t values = int64_t{page_tokens} * head_dim;
     switch (dtype) {
-      case KvDType::f32: return values * 4;
+      case KvDType::f32:
+        return values * 4;
       case KvDType::f16:
-      case KvDType::bf16: return values * 2;
-      case KvDType::q8_0: return values + int64_t{page_tokens} * 4;
+      case KvDType::bf16:
+        return values * 2;
+      case KvDType::q8_0:
+        return values + int64_t{page_tokens} * 4;
     }
     return 0;
   }
-  int64_t layer_page_bytes() const { return 2 * kv_heads * head_bytes(); }      // K and V of one layer
-  int64_t page_bytes() const { return layers * layer_page_bytes(); }            // all layers
+  int64_t layer_page_bytes() const { return 2 * kv_heads * head_bytes(); }  // K and V of one layer
+  int64_t page_bytes() const { return layers * layer_page_bytes(); }        // all layers
   bool operator==(const KvLayout&) const = default;
 };
 

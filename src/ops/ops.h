@@ -1,11 +1,12 @@
 // Ops: every verb a model may say. The second seam between the engine and a backend.
 //
-// Rules for all verbs. Outputs first, then inputs, then options. Views are of device memory; nothing is allocated, owned
-// or waited for (reserve() sizes the backend's scratch memory at load). Tokens and rows marked −1 are padding: read
-// nothing, write nothing. Unless a comment says otherwise, outputs may not alias inputs. Shapes that do not fit are a
-// programmer error (INFERD_CHECK); dtypes and shapes that a backend cannot do are refused by pack() or reserve().
-// N is BatchView::tokens, R its rows, L its logit_rows, D the model's hidden size, V its vocabulary.
-// What each verb computes, in which precision and order: docs/numerics.md.
+// Rules for all verbs. Outputs first, then inputs, then options. Views are of device memory; nothing is
+// allocated, owned or waited for (reserve() sizes the backend's scratch memory at load). Tokens and rows
+// marked −1 are padding: read nothing, write nothing. Unless a comment says otherwise, outputs may not alias
+// inputs. Shapes that do not fit are a programmer error (INFERD_CHECK); dtypes and shapes that a backend
+// cannot do are refused by pack() or reserve(). N is BatchView::tokens, R its rows, L its logit_rows, D the
+// model's hidden size, V its vocabulary. What each verb computes, in which precision and order:
+// docs/numerics.md.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +29,12 @@ struct RowGroup {
   DType dtype = DType::f32;
   int64_t rows = 0;
   int64_t cols = 0;
-  std::span<const std::byte> data;  // rows one after another, as the file stores them; empty when only sizes are asked
+  std::span<const std::byte>
+      data;  // rows one after another, as the file stores them; empty when only sizes are asked
 };
 
-// Row groups laid out as the backend likes. Groups keep name, type and place: rows [first_row, first_row + rows).
+// Row groups laid out as the backend likes. Groups keep name, type and place: rows [first_row, first_row +
+// rows).
 class PackedWeight {
  public:
   struct Group {
@@ -69,18 +72,20 @@ struct OpsLimits {
   int64_t vocab = 0;
 };
 
-// Rotary position embedding (Su et al., "RoFormer", 2021). The table holds cos and sin of every position and pair.
+// Rotary position embedding (Su et al., "RoFormer", 2021). The table holds cos and sin of every position and
+// pair.
 struct RopeView {
   const float* cos_sin = nullptr;  // (ctx, rotary_dims): per position, pairs of cos, sin
   int32_t rotary_dims = 0;         // ≤ head_dim; the dims after them pass through
-  bool neighbours = false;         // pairs are dims (2i, 2i+1), as GGUF files of llama have them; else (i, i + dims/2)
+  bool neighbours =
+      false;  // pairs are dims (2i, 2i+1), as GGUF files of llama have them; else (i, i + dims/2)
 };
 
 struct AttentionShape {
   int32_t heads = 0;
   int32_t kv_heads = 0;  // divides heads
   int32_t head_dim = 0;
-  float scale = 0;       // scores are scale · q·k
+  float scale = 0;  // scores are scale · q·k
   int32_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
 };
 
@@ -92,10 +97,12 @@ class Ops {
  public:
   virtual ~Ops() = default;
 
-  // ---- At load -----------------------------------------------------------------------------------------------
+  // ---- At load
+  // -----------------------------------------------------------------------------------------------
 
-  // Lays the groups out as one weight. All have the same cols. E-MODEL-006 names a group whose type or shape the backend
-  // cannot compute with; E-MEM-002 when memory is short. The file's bytes are not needed afterwards.
+  // Lays the groups out as one weight. All have the same cols. E-MODEL-006 names a group whose type or shape
+  // the backend cannot compute with; E-MEM-002 when memory is short. The file's bytes are not needed
+  // afterwards.
   virtual Result<std::unique_ptr<PackedWeight>> pack(std::span<const RowGroup> groups) = 0;
 
   // Bytes that pack() of these groups will take (their data is not read), for the memory plan.
@@ -105,7 +112,8 @@ class Ops {
   virtual int64_t scratch_bytes(const OpsLimits& limits) const = 0;
   virtual Status reserve(const OpsLimits& limits) = 0;
 
-  // ---- A step ------------------------------------------------------------------------------------------------
+  // ---- A step
+  // ------------------------------------------------------------------------------------------------
 
   // Applies b.updates to `state` and fills the derived part of b.
   virtual void begin_step(const BatchView& b, const SeqState& state) = 0;
@@ -125,8 +133,8 @@ class Ops {
   virtual void add(MatrixView x /* (N, D) */, ConstMatrixView h /* (N, D) */) = 0;
 
   // y = x / sqrt(mean(x²) + eps) · weight (Zhang and Sennrich, 2019). y may be x.
-  virtual void rmsnorm(MatrixView y /* (N, D) */, ConstMatrixView x /* (N, D) */, const float* weight /* (D) */,
-                       float eps) = 0;
+  virtual void rmsnorm(MatrixView y /* (N, D) */, ConstMatrixView x /* (N, D) */,
+                       const float* weight /* (D) */, float eps) = 0;
 
   // y = x · wᵀ + bias. bias may be null.
   virtual void linear(MatrixView y /* (N, rows) */, ConstMatrixView x /* (N, cols) */, const PackedWeight& w,
@@ -137,8 +145,8 @@ class Ops {
                     const AttentionShape& shape) = 0;
 
   // Writes k and v to the pages of layer `layer` of KV group `group`, converting to the pool's type.
-  virtual void store_kv(const KvView& kv, ConstMatrixView qkv /* (N, qkv_width) */, const BatchView& b, int32_t group,
-                        int32_t layer, const AttentionShape& shape) = 0;
+  virtual void store_kv(const KvView& kv, ConstMatrixView qkv /* (N, qkv_width) */, const BatchView& b,
+                        int32_t group, int32_t layer, const AttentionShape& shape) = 0;
 
   // Causal attention of the new tokens over their sequence's pages, the tokens of this step included.
   virtual void attention(MatrixView out /* (N, heads · head_dim) */, ConstMatrixView qkv /* (N, qkv_width) */,
@@ -151,20 +159,21 @@ class Ops {
   // Sums h over the devices that share a layer. Nothing on one device.
   virtual void reduce(MatrixView h /* (N, D) */);
 
-  // Draws one token for every row of logits, writes it behind the sequence's known ids, and moves every row's sequence
-  // on: length += q_len. Loses `logits`. Every row's sequence has its params in `state`.
+  // Draws one token for every row of logits, writes it behind the sequence's known ids, and moves every row's
+  // sequence on: length += q_len. Loses `logits`. Every row's sequence has its params in `state`.
   virtual void sample(SampleResult* out /* (L) */, MatrixView logits /* (L, V) */, const BatchView& b,
                       const SeqState& state, const SampleOptions& options) = 0;
 
-  // ---- Fusions: a default body in the verbs above; a backend may override it, tests hold the two equal ---------
+  // ---- Fusions: a default body in the verbs above; a backend may override it, tests hold the two equal
+  // ---------
 
   // x += h; y = rmsnorm(x). y may be h.
-  virtual void add_rmsnorm(MatrixView y /* (N, D) */, MatrixView x /* (N, D) */, ConstMatrixView h /* (N, D) */,
-                           const float* weight /* (D) */, float eps);
+  virtual void add_rmsnorm(MatrixView y /* (N, D) */, MatrixView x /* (N, D) */,
+                           ConstMatrixView h /* (N, D) */, const float* weight /* (D) */, float eps);
 
   // rope, then store_kv.
-  virtual void rope_store_kv(MatrixView qkv /* (N, qkv_width) */, const KvView& kv, const BatchView& b, int32_t group,
-                             int32_t layer, const RopeView& rope, const AttentionShape& shape);
+  virtual void rope_store_kv(MatrixView qkv /* (N, qkv_width) */, const KvView& kv, const BatchView& b,
+                             int32_t group, int32_t layer, const RopeView& rope, const AttentionShape& shape);
 };
 
 // A device and the math bound to it. The device outlives the ops.

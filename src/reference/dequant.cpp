@@ -16,19 +16,28 @@ Block block_at(std::span<const std::byte> bytes, size_t index) {
   return block;
 }
 
-int low_half(uint8_t byte) { return byte & 15; }
-int high_half(uint8_t byte) { return byte >> 4; }
+int low_half(uint8_t byte) {
+  return byte & 15;
+}
+int high_half(uint8_t byte) {
+  return byte >> 4;
+}
 
 // Element i of a block of 32 four-bit values: byte j holds q[j] below and q[j + 16] above.
-int nibble(const uint8_t (&q)[16], size_t i) { return i < 16 ? low_half(q[i]) : high_half(q[i - 16]); }
-int fifth_bit(const uint8_t (&high)[4], size_t i) { return (high[i / 8] >> (i % 8) & 1) << 4; }
+int nibble(const uint8_t (&q)[16], size_t i) {
+  return i < 16 ? low_half(q[i]) : high_half(q[i - 16]);
+}
+int fifth_bit(const uint8_t (&high)[4], size_t i) {
+  return (high[i / 8] >> (i % 8) & 1) << 4;
+}
 
 void expand(const BlockQ4_0& b, float* out) {
   for (size_t i = 0; i < 32; ++i) out[i] = f16_to_f32(b.d) * static_cast<float>(nibble(b.q, i) - 8);
 }
 
 void expand(const BlockQ4_1& b, float* out) {
-  for (size_t i = 0; i < 32; ++i) out[i] = f16_to_f32(b.d) * static_cast<float>(nibble(b.q, i)) + f16_to_f32(b.m);
+  for (size_t i = 0; i < 32; ++i)
+    out[i] = f16_to_f32(b.d) * static_cast<float>(nibble(b.q, i)) + f16_to_f32(b.m);
 }
 
 void expand(const BlockQ5_0& b, float* out) {
@@ -100,10 +109,12 @@ void expand_row(std::span<float> out, std::span<const std::byte> bytes) {
 }  // namespace
 
 void dequantise_row(std::span<float> out, DType type, std::span<const std::byte> bytes) {
-  INFERD_CHECK(static_cast<int64_t>(bytes.size()) == row_bytes(type, static_cast<int64_t>(out.size())), dtype_name(type),
-               " row of ", out.size(), " elements has ", bytes.size(), " bytes");
+  INFERD_CHECK(static_cast<int64_t>(bytes.size()) == row_bytes(type, static_cast<int64_t>(out.size())),
+               dtype_name(type), " row of ", out.size(), " elements has ", bytes.size(), " bytes");
   switch (type) {
-    case DType::f32: std::memcpy(out.data(), bytes.data(), bytes.size()); return;
+    case DType::f32:
+      std::memcpy(out.data(), bytes.data(), bytes.size());
+      return;
     case DType::f16:
     case DType::bf16:
       for (size_t i = 0; i < out.size(); ++i) {
@@ -111,14 +122,30 @@ void dequantise_row(std::span<float> out, DType type, std::span<const std::byte>
         out[i] = type == DType::f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
       }
       return;
-    case DType::q4_0: expand_row<BlockQ4_0>(out, bytes); return;
-    case DType::q4_1: expand_row<BlockQ4_1>(out, bytes); return;
-    case DType::q5_0: expand_row<BlockQ5_0>(out, bytes); return;
-    case DType::q5_1: expand_row<BlockQ5_1>(out, bytes); return;
-    case DType::q8_0: expand_row<BlockQ8_0>(out, bytes); return;
-    case DType::q4_k: expand_row<BlockQ4_K>(out, bytes); return;
-    case DType::q5_k: expand_row<BlockQ5_K>(out, bytes); return;
-    case DType::q6_k: expand_row<BlockQ6_K>(out, bytes); return;
+    case DType::q4_0:
+      expand_row<BlockQ4_0>(out, bytes);
+      return;
+    case DType::q4_1:
+      expand_row<BlockQ4_1>(out, bytes);
+      return;
+    case DType::q5_0:
+      expand_row<BlockQ5_0>(out, bytes);
+      return;
+    case DType::q5_1:
+      expand_row<BlockQ5_1>(out, bytes);
+      return;
+    case DType::q8_0:
+      expand_row<BlockQ8_0>(out, bytes);
+      return;
+    case DType::q4_k:
+      expand_row<BlockQ4_K>(out, bytes);
+      return;
+    case DType::q5_k:
+      expand_row<BlockQ5_K>(out, bytes);
+      return;
+    case DType::q6_k:
+      expand_row<BlockQ6_K>(out, bytes);
+      return;
   }
   INFERD_CHECK(false, "dtype ", static_cast<int>(type));
 }

@@ -22,7 +22,9 @@ PagePlace place_of(const BatchView& b, int32_t group, int32_t row, int32_t posit
 void write_head(std::byte* page, const KvLayout& layout, int32_t offset, const float* x) {
   const int64_t first = int64_t{offset} * layout.head_dim;
   switch (layout.dtype) {
-    case KvDType::f32: std::memcpy(page + first * 4, x, static_cast<size_t>(layout.head_dim) * 4); return;
+    case KvDType::f32:
+      std::memcpy(page + first * 4, x, static_cast<size_t>(layout.head_dim) * 4);
+      return;
     case KvDType::f16:
     case KvDType::bf16:
       for (int64_t d = 0; d < layout.head_dim; ++d) {
@@ -53,7 +55,9 @@ void read_head(float* x, const std::byte* page, const KvLayout& layout, int32_t 
   }
   for (int64_t d = 0; d < layout.head_dim; ++d) {
     switch (layout.dtype) {
-      case KvDType::f32: std::memcpy(x + d, page + (first + d) * 4, 4); break;
+      case KvDType::f32:
+        std::memcpy(x + d, page + (first + d) * 4, 4);
+        break;
       case KvDType::f16:
       case KvDType::bf16: {
         uint16_t half = 0;
@@ -73,8 +77,8 @@ void read_head(float* x, const std::byte* page, const KvLayout& layout, int32_t 
 
 }  // namespace
 
-void ReferenceOps::store_kv(const KvView& kv, ConstMatrixView qkv, const BatchView& b, int32_t group, int32_t layer,
-                            const AttentionShape& shape) {
+void ReferenceOps::store_kv(const KvView& kv, ConstMatrixView qkv, const BatchView& b, int32_t group,
+                            int32_t layer, const AttentionShape& shape) {
   for (int64_t i = 0; i < qkv.rows; ++i) {
     if (b.positions[i] < 0) continue;
     const PagePlace place = place_of(b, group, b.token_row[i], b.positions[i], kv.layout);
@@ -87,8 +91,8 @@ void ReferenceOps::store_kv(const KvView& kv, ConstMatrixView qkv, const BatchVi
   }
 }
 
-void ReferenceOps::attention(MatrixView out, ConstMatrixView qkv, const KvView& kv, const BatchView& b, int32_t group,
-                             int32_t layer, const AttentionShape& shape) {
+void ReferenceOps::attention(MatrixView out, ConstMatrixView qkv, const KvView& kv, const BatchView& b,
+                             int32_t group, int32_t layer, const AttentionShape& shape) {
   const auto dim = static_cast<size_t>(shape.head_dim);
   const int32_t heads_per_kv = shape.heads / shape.kv_heads;
   std::vector<float> keys;

@@ -1,5 +1,6 @@
-// The reference backend: every verb as a plain loop in float over dequantised weights. It is the specification that tests
-// compare the other backends with, and is itself compared with other people's libraries. Slow by design.
+// The reference backend: every verb as a plain loop in float over dequantised weights. It is the
+// specification that tests compare the other backends with, and is itself compared with other people's
+// libraries. Slow by design.
 #pragma once
 
 #include "ops/ops.h"

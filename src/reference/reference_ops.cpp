@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "ops/host_device.h"
 #include "reference/dequant.h"
 #include "reference/reference_backend.h"
-#include "ops/host_device.h"
 
 namespace inferd {
 
@@ -68,7 +68,8 @@ Result<std::unique_ptr<PackedWeight>> ReferenceOps::pack(std::span<const RowGrou
   auto weight = std::make_unique<FloatWeight>(groups, std::move(buffer).value());
   int64_t at = 0;
   for (const RowGroup& group : groups) {
-    INFERD_CHECK(group.cols == weight->cols(), group.name, " has ", group.cols, " cols, not ", weight->cols());
+    INFERD_CHECK(group.cols == weight->cols(), group.name, " has ", group.cols, " cols, not ",
+                 weight->cols());
     const auto bytes = static_cast<size_t>(row_bytes(group.dtype, group.cols));
     for (int64_t row = 0; row < group.rows; ++row, ++at) {
       dequantise_row({weight->row(at), static_cast<size_t>(group.cols)}, group.dtype,
@@ -84,8 +85,12 @@ int64_t ReferenceOps::packed_bytes(std::span<const RowGroup> groups) const {
   return elements * 4;
 }
 
-int64_t ReferenceOps::scratch_bytes(const OpsLimits&) const { return 0; }
-Status ReferenceOps::reserve(const OpsLimits&) { return {}; }
+int64_t ReferenceOps::scratch_bytes(const OpsLimits&) const {
+  return 0;
+}
+Status ReferenceOps::reserve(const OpsLimits&) {
+  return {};
+}
 
 void ReferenceOps::begin_step(const BatchView& b, const SeqState& state) {
   for (int32_t u = 0; u < *b.update_count; ++u) {
@@ -156,8 +161,8 @@ void ReferenceOps::rmsnorm(MatrixView y, ConstMatrixView x, const float* weight,
 
 void ReferenceOps::linear(MatrixView y, ConstMatrixView x, const PackedWeight& weight, const float* bias) {
   const FloatWeight& w = as_float(weight);
-  INFERD_CHECK(x.cols == w.cols() && y.cols == w.rows() && y.rows == x.rows, "linear (", y.rows, ", ", y.cols, ") = (",
-               x.rows, ", ", x.cols, ") · (", w.rows(), ", ", w.cols(), ")ᵀ");
+  INFERD_CHECK(x.cols == w.cols() && y.cols == w.rows() && y.rows == x.rows, "linear (", y.rows, ", ", y.cols,
+               ") = (", x.rows, ", ", x.cols, ") · (", w.rows(), ", ", w.cols(), ")ᵀ");
   WorkCounter work(w.rows());
   pool_.run([&](int) {
     for (int64_t row = work.next(); row >= 0; row = work.next()) {
@@ -168,7 +173,8 @@ void ReferenceOps::linear(MatrixView y, ConstMatrixView x, const PackedWeight& w
   });
 }
 
-void ReferenceOps::rope(MatrixView qkv, const BatchView& b, const RopeView& rope, const AttentionShape& shape) {
+void ReferenceOps::rope(MatrixView qkv, const BatchView& b, const RopeView& rope,
+                        const AttentionShape& shape) {
   const int32_t pairs = rope.rotary_dims / 2;
   for (int64_t i = 0; i < qkv.rows; ++i) {
     if (b.positions[i] < 0) continue;

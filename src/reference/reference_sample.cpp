@@ -15,7 +15,9 @@ struct Candidate {
   float x;  // logit, later probability
 };
 
-bool likelier(const Candidate& a, const Candidate& b) { return a.x != b.x ? a.x > b.x : a.id < b.id; }
+bool likelier(const Candidate& a, const Candidate& b) {
+  return a.x != b.x ? a.x > b.x : a.id < b.id;
+}
 
 void apply_penalties(float* x, const SampleParams& p, const int32_t* ids, int32_t prompt, int32_t known) {
   struct Count {
@@ -41,7 +43,8 @@ std::vector<float> log_probabilities(const std::vector<float>& x) {
   double total = 0;
   for (const float value : x) total += std::exp(static_cast<double>(value) - largest);
   std::vector<float> logs(x.size());
-  for (size_t i = 0; i < x.size(); ++i) logs[i] = static_cast<float>(static_cast<double>(x[i]) - largest - std::log(total));
+  for (size_t i = 0; i < x.size(); ++i)
+    logs[i] = static_cast<float>(static_cast<double>(x[i]) - largest - std::log(total));
   return logs;
 }
 
@@ -134,7 +137,8 @@ void ReferenceOps::sample(SampleResult* out, MatrixView logits, const BatchView&
 
     std::vector<Candidate> order;
     for (size_t id = 0; id < x.size(); ++id) {
-      if (x[id] > -INFINITY) order.push_back({static_cast<int32_t>(id), p.temperature > 0 ? x[id] / p.temperature : x[id]});
+      if (x[id] > -INFINITY)
+        order.push_back({static_cast<int32_t>(id), p.temperature > 0 ? x[id] / p.temperature : x[id]});
     }
     if (order.empty()) {
       result.status = SampleResult::nothing_allowed;

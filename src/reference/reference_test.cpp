@@ -9,12 +9,13 @@
 namespace inferd {
 namespace {
 
-// Blocks of random bytes and their values by gguf-py, bit for bit (the golden README: gguf-py and ggml's C agree).
+// Blocks of random bytes and their values by gguf-py, bit for bit (the golden README: gguf-py and ggml's C
+// agree).
 class Dequantise : public testing::TestWithParam<DType> {};
 
 TEST_P(Dequantise, equals_the_golden_blocks_bit_for_bit) {
   const DType type = GetParam();
-  
+
   const auto golden = test::read_npz(cat(test::golden_dir(), "/quant/", dtype_name(type), ".npz"));
   const test::NpyArray& raw = golden.at("raw");
   const test::NpyArray& values = golden.at("values");
@@ -36,8 +37,8 @@ TEST_P(Dequantise, equals_the_golden_blocks_bit_for_bit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryType, Dequantise,
-                         testing::Values(DType::f16, DType::bf16, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1,
-                                         DType::q8_0, DType::q4_k, DType::q5_k, DType::q6_k),
+                         testing::Values(DType::f16, DType::bf16, DType::q4_0, DType::q4_1, DType::q5_0,
+                                         DType::q5_1, DType::q8_0, DType::q4_k, DType::q5_k, DType::q6_k),
                          [](const auto& instance) { return std::string(dtype_name(instance.param)); });
 
 }  // namespace

@@ -9,7 +9,9 @@ namespace inferd {
 namespace {
 
 Error out_of_range(std::string_view field, const std::string& got, std::string_view allowed) {
-  return Error{.code = Code::req_value, .detail = cat(field, " is ", got, ", allowed is ", allowed), .param = std::string(field)};
+  return Error{.code = Code::req_value,
+               .detail = cat(field, " is ", got, ", allowed is ", allowed),
+               .param = std::string(field)};
 }
 
 Status in_range(std::string_view field, double value, double low, bool low_allowed, double high) {
@@ -45,12 +47,15 @@ Status validate(const SamplingParams& p, int64_t vocab) {
   if (const auto twice = std::ranges::adjacent_find(ids); twice != ids.end()) {
     return out_of_range("logit_bias", cat("given twice for id ", *twice), "each id once");
   }
-  if (p.min_tokens < 0 || p.min_tokens > INT32_MAX) return out_of_range("min_tokens", cat(p.min_tokens), "0 to max_tokens");
+  if (p.min_tokens < 0 || p.min_tokens > INT32_MAX)
+    return out_of_range("min_tokens", cat(p.min_tokens), "0 to max_tokens");
   if (p.stop_ids.size() > static_cast<size_t>(kMaxStopIds)) {
-    return out_of_range("stop_token_ids", cat(p.stop_ids.size(), " ids, the model's own included"), cat("at most ", kMaxStopIds));
+    return out_of_range("stop_token_ids", cat(p.stop_ids.size(), " ids, the model's own included"),
+                        cat("at most ", kMaxStopIds));
   }
   for (const int32_t id : p.stop_ids) {
-    if (id < 0 || id >= vocab) return out_of_range("stop_token_ids", cat("id ", id), cat("ids 0 to ", vocab - 1));
+    if (id < 0 || id >= vocab)
+      return out_of_range("stop_token_ids", cat("id ", id), cat("ids 0 to ", vocab - 1));
   }
   if (p.logprobs < -1 || p.logprobs > kMaxTopLogprobs) {
     return out_of_range("top_logprobs", cat(p.logprobs), cat("0 to ", kMaxTopLogprobs));

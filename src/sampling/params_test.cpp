@@ -27,15 +27,22 @@ TEST(SamplingParams, a_value_out_of_range_is_refused_with_field_got_and_allowed)
   EXPECT_EQ(refusal([](auto& p) { p.top_p = 7; }), "top_p is 7, allowed is above 0 to 1");
   EXPECT_EQ(refusal([](auto& p) { p.top_k = -1; }), "top_k is -1, allowed is 0 (off) to 2147483647");
   EXPECT_EQ(refusal([](auto& p) { p.min_p = 2; }), "min_p is 2, allowed is 0 to 1");
-  EXPECT_EQ(refusal([](auto& p) { p.repetition_penalty = INFINITY; }), "repetition_penalty is inf, allowed is above 0 to 10");
+  EXPECT_EQ(refusal([](auto& p) { p.repetition_penalty = INFINITY; }),
+            "repetition_penalty is inf, allowed is above 0 to 10");
   EXPECT_EQ(refusal([](auto& p) { p.presence_penalty = -3; }), "presence_penalty is -3, allowed is -2 to 2");
-  EXPECT_EQ(refusal([](auto& p) { p.frequency_penalty = 2.5; }), "frequency_penalty is 2.5, allowed is -2 to 2");
-  EXPECT_EQ(refusal([](auto& p) { p.logit_bias = {{100, 1}}; }), "logit_bias is for id 100, allowed is ids 0 to 99");
-  EXPECT_EQ(refusal([](auto& p) { p.logit_bias = {{1, 101}}; }), "logit_bias is 101 for id 1, allowed is -100 to 100");
-  EXPECT_EQ(refusal([](auto& p) { p.logit_bias = {{7, 1}, {3, 1}, {7, 2}}; }), "logit_bias is given twice for id 7, allowed is each id once");
-  EXPECT_EQ(refusal([](auto& p) { p.logit_bias.resize(1025); }), "logit_bias is 1025 entries, allowed is 0 to 1024");
+  EXPECT_EQ(refusal([](auto& p) { p.frequency_penalty = 2.5; }),
+            "frequency_penalty is 2.5, allowed is -2 to 2");
+  EXPECT_EQ(refusal([](auto& p) { p.logit_bias = {{100, 1}}; }),
+            "logit_bias is for id 100, allowed is ids 0 to 99");
+  EXPECT_EQ(refusal([](auto& p) { p.logit_bias = {{1, 101}}; }),
+            "logit_bias is 101 for id 1, allowed is -100 to 100");
+  EXPECT_EQ(refusal([](auto& p) { p.logit_bias = {{7, 1}, {3, 1}, {7, 2}}; }),
+            "logit_bias is given twice for id 7, allowed is each id once");
+  EXPECT_EQ(refusal([](auto& p) { p.logit_bias.resize(1025); }),
+            "logit_bias is 1025 entries, allowed is 0 to 1024");
   EXPECT_EQ(refusal([](auto& p) { p.stop_ids = {-1}; }), "stop_token_ids is id -1, allowed is ids 0 to 99");
-  EXPECT_EQ(refusal([](auto& p) { p.stop_ids.resize(65); }), "stop_token_ids is 65 ids, the model's own included, allowed is at most 64");
+  EXPECT_EQ(refusal([](auto& p) { p.stop_ids.resize(65); }),
+            "stop_token_ids is 65 ids, the model's own included, allowed is at most 64");
   EXPECT_EQ(refusal([](auto& p) { p.logprobs = 21; }), "top_logprobs is 21, allowed is 0 to 20");
 }
 

@@ -262,7 +262,7 @@ awaitable<bool> HttpConnection::serve_arrived() {
     if (parser.has_body()) keep_alive_ = false;
     const bool sent = co_await send_reply(parser.request(), *refusal, std::nullopt);
     if (sent && parser.has_body()) co_await linger();
-    co_return sent&& keep_alive_;
+    co_return (sent && keep_alive_);
   }
   const bool body_complete = co_await read_body(parser);
   if (!body_complete) co_return false;
@@ -270,7 +270,7 @@ awaitable<bool> HttpConnection::serve_arrived() {
   answering_ = true;
   const bool answered = co_await answer(parser, std::get<size_t>(admitted));
   // Whole requests that came before the client shut down sending are still answered.
-  co_return answered&& keep_alive_ && !ending_;
+  co_return (answered && keep_alive_ && !ending_);
 }
 
 // The client's X-Request-Id, or one of ours; a bad one is refused by the caller.

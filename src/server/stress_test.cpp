@@ -296,10 +296,9 @@ TEST(SlowReaders, one_who_does_not_read_is_dropped_and_the_others_go_on) {
 TEST(SlowReaders, one_who_reads_slowly_gets_everything) {
   TinyServer server({.step_delay = 1ms, .server = {.stream_buffer_bytes = 32768}});
   HttpClient slow(server.port(), 4096);
-  slow.send(request_text(
-      "POST", "/v1/completions",
-      R"({"prompt":"a","max_tokens":60,"stream":true,"ignore_eos":true,"seed":1,)"
-      R"("stream_options":{"include_usage":true}})"));
+  slow.send(request_text("POST", "/v1/completions",
+                         R"({"prompt":"a","max_tokens":60,"stream":true,"ignore_eos":true,"seed":1,)"
+                         R"("stream_options":{"include_usage":true}})"));
   std::string bytes;
   while (bytes.find("[DONE]") == std::string::npos) {
     const std::string more = slow.receive();

@@ -17,7 +17,9 @@ class Buffer {
   Buffer() = default;
   Buffer(void* data, int64_t bytes, Free free) : data_(data), bytes_(bytes), free_(free) {}
   Buffer(Buffer&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), free_(other.free_) {}
+      : data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        free_(other.free_) {}
   Buffer& operator=(Buffer&& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(bytes_, other.bytes_);
@@ -39,14 +41,15 @@ class Buffer {
   Free free_ = nullptr;
 };
 
-// Bump allocation inside a buffer, every part aligned to 64 bytes. Two passes: with no buffer it only adds up sizes, so
-// the same code plans and places.
+// Bump allocation inside a buffer, every part aligned to 64 bytes. Two passes: with no buffer it only adds up
+// sizes, so the same code plans and places.
 class Arena {
  public:
   static constexpr int64_t kAlignment = 64;
 
   Arena() = default;
-  explicit Arena(const Buffer& buffer) : base_(static_cast<std::byte*>(buffer.data())), limit_(buffer.bytes()) {}
+  explicit Arena(const Buffer& buffer)
+      : base_(static_cast<std::byte*>(buffer.data())), limit_(buffer.bytes()) {}
 
   template <typename T>
   T* take(int64_t count) {

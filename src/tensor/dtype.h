@@ -18,8 +18,12 @@ struct DTypeInfo {
 };
 
 const DTypeInfo& dtype_info(DType type);
-inline std::string_view dtype_name(DType type) { return dtype_info(type).name; }
-inline bool is_quantised(DType type) { return dtype_info(type).block_elements > 1; }
+inline std::string_view dtype_name(DType type) {
+  return dtype_info(type).name;
+}
+inline bool is_quantised(DType type) {
+  return dtype_info(type).block_elements > 1;
+}
 
 // "q4_k", "Q4_K": the type of that name.
 std::optional<DType> parse_dtype(std::string_view name);

@@ -24,7 +24,7 @@ constexpr uint16_t f32_to_f16(float value) {
   const uint32_t magnitude = bits & 0x7FFFFFFF;
   if (magnitude > 0x7F800000) return static_cast<uint16_t>(sign | 0x7E00);
   if (magnitude >= 0x477FF000) return static_cast<uint16_t>(sign | 0x7C00);  // rounds past 65504
-  if (magnitude < 0x38800000) {                                             // below 2^-14: subnormal half
+  if (magnitude < 0x38800000) {                                              // below 2^-14: subnormal half
     // Adding 0.5 aligns the fraction to 2^-24 and rounds it in the float adder.
     const float aligned = std::bit_cast<float>(magnitude) + 0.5f;
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(aligned) - 0x3F000000));
@@ -33,7 +33,9 @@ constexpr uint16_t f32_to_f16(float value) {
   return static_cast<uint16_t>(sign | (rounded - 0x38000000) >> 13);
 }
 
-constexpr float bf16_to_f32(uint16_t value) { return std::bit_cast<float>(uint32_t{value} << 16); }
+constexpr float bf16_to_f32(uint16_t value) {
+  return std::bit_cast<float>(uint32_t{value} << 16);
+}
 
 // Round to nearest, ties to even; NaN stays NaN.
 constexpr uint16_t f32_to_bf16(float value) {

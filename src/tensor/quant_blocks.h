@@ -46,10 +46,10 @@ struct BlockQ8_0 {
   int8_t q[32];
 };
 
-// Eight sub-blocks of 32: x = d · scale[s] · q − dmin · min[s]. `scales` packs eight 6-bit scales and eight 6-bit mins:
-// s < 4: scale = scales[s] & 63, min = scales[s+4] & 63;
-// s ≥ 4: scale = (scales[s+4] & 15) | (scales[s−4] >> 6) << 4, min = (scales[s+4] >> 4) | (scales[s] >> 6) << 4.
-// Bytes q[32·p … 32·p+31] hold sub-block 2p in their low and 2p+1 in their high halves.
+// Eight sub-blocks of 32: x = d · scale[s] · q − dmin · min[s]. `scales` packs eight 6-bit scales and eight
+// 6-bit mins: s < 4: scale = scales[s] & 63, min = scales[s+4] & 63; s ≥ 4: scale = (scales[s+4] & 15) |
+// (scales[s−4] >> 6) << 4, min = (scales[s+4] >> 4) | (scales[s] >> 6) << 4. Bytes q[32·p … 32·p+31] hold
+// sub-block 2p in their low and 2p+1 in their high halves.
 struct BlockQ4_K {
   static constexpr int32_t kElements = 256;
   uint16_t d;
@@ -68,9 +68,10 @@ struct BlockQ5_K {
   uint8_t q[128];
 };
 
-// Sixteen sub-blocks of 16: x = d · scale[s] · (q − 32). Two halves of 128 elements each take 64 bytes of `low` and 32 of
-// `high`; in a half, element 32·g + j (g = 0…3, j = 0…31) has its low four bits in low[32·(g mod 2) + j], low half of
-// the byte for g < 2, high half otherwise, and its two high bits in bits 2g, 2g+1 of high[j].
+// Sixteen sub-blocks of 16: x = d · scale[s] · (q − 32). Two halves of 128 elements each take 64 bytes of
+// `low` and 32 of `high`; in a half, element 32·g + j (g = 0…3, j = 0…31) has its low four bits in low[32·(g
+// mod 2) + j], low half of the byte for g < 2, high half otherwise, and its two high bits in bits 2g, 2g+1 of
+// high[j].
 struct BlockQ6_K {
   static constexpr int32_t kElements = 256;
   uint8_t low[128];
@@ -79,7 +80,9 @@ struct BlockQ6_K {
   uint16_t d;
 };
 
-static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22 && sizeof(BlockQ5_1) == 24);
-static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_K) == 144 && sizeof(BlockQ5_K) == 176 && sizeof(BlockQ6_K) == 210);
+static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22 &&
+              sizeof(BlockQ5_1) == 24);
+static_assert(sizeof(BlockQ8_0) == 34 && sizeof(BlockQ4_K) == 144 && sizeof(BlockQ5_K) == 176 &&
+              sizeof(BlockQ6_K) == 210);
 
 }  // namespace inferd

@@ -1,4 +1,5 @@
-// Borrowed views of matrices in device memory. They carry shape and type, own nothing, and are passed by value.
+// Borrowed views of matrices in device memory. They carry shape and type, own nothing, and are passed by
+// value.
 #pragma once
 
 #include <cstddef>
@@ -28,10 +29,14 @@ struct MatrixView {
 
   float* row_f32(int64_t row) const { return static_cast<float*>(data) + row * stride; }
   MatrixView first_rows(int64_t count) const { return {data, dtype, count, cols, stride}; }
-  operator ConstMatrixView() const { return {data, dtype, rows, cols, stride}; }  // NOLINT: implicit by design
+  operator ConstMatrixView() const {
+    return {data, dtype, rows, cols, stride};
+  }  // NOLINT: implicit by design
 };
 
-inline MatrixView matrix_f32(float* data, int64_t rows, int64_t cols) { return {data, DType::f32, rows, cols, cols}; }
+inline MatrixView matrix_f32(float* data, int64_t rows, int64_t cols) {
+  return {data, DType::f32, rows, cols, cols};
+}
 inline ConstMatrixView matrix_f32(const float* data, int64_t rows, int64_t cols) {
   return {data, DType::f32, rows, cols, cols};
 }

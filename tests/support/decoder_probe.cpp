@@ -19,8 +19,8 @@ DecoderProbe::DecoderProbe(Backend backend, const std::string& gguf_path, const 
   const GgufFile file = must(GgufFile::open(gguf_path));
   const DecoderConfig config = must(read_decoder_config(file));
   decoder_ = must(Decoder::load(file, config, options.ctx, *backend_.device, *backend_.ops));
-  const Status reserved =
-      backend_.ops->reserve(Decoder::ops_limits(config, 1, options.max_tokens, options.max_tokens, options.ctx));
+  const Status reserved = backend_.ops->reserve(
+      Decoder::ops_limits(config, 1, options.max_tokens, options.max_tokens, options.ctx));
   INFERD_CHECK(reserved.ok(), reserved.error().terminal_text());
 
   Device& device = *backend_.device;
@@ -36,7 +36,8 @@ DecoderProbe::DecoderProbe(Backend backend, const std::string& gguf_path, const 
 
   const auto place = [&](Arena& arena, Arena& host) {
     activations_ = Activations::place(arena, config, options.max_tokens, options.max_tokens);
-    logits_ = matrix_f32(arena.take<float>(int64_t{options.max_tokens} * config.vocab), options.max_tokens, config.vocab);
+    logits_ = matrix_f32(arena.take<float>(int64_t{options.max_tokens} * config.vocab), options.max_tokens,
+                         config.vocab);
     state_.slots = 1;
     state_.ctx = options.ctx;
     state_.ids = arena.take<int32_t>(options.ctx);
@@ -64,7 +65,10 @@ std::vector<float> DecoderProbe::run(std::span<const int32_t> ids, int32_t logit
   known_.insert(known_.end(), ids.begin(), ids.end());
   StepPlan plan;
   plan.entries.push_back({.sequence = 1, .slot = 0, .length = length_, .prompt_tokens = 0, .ids = known_});
-  plan.rows.push_back({1, {.slot = 0, .q_len = count, .kind = RowKind::prefill, .logits = logit_rows, .adapter = -1}, pages_});
+  plan.rows.push_back(
+      {1,
+       {.slot = 0, .q_len = count, .kind = RowKind::prefill, .logits = logit_rows, .adapter = -1},
+       pages_});
   plan.tokens = count;
   plan.logit_rows = logit_rows;
   const BatchView batch =

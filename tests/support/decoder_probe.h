@@ -1,4 +1,5 @@
-// Runs a decoder outside the engine and hands out its logits: for tests that compare a model with golden files.
+// Runs a decoder outside the engine and hands out its logits: for tests that compare a model with golden
+// files.
 #pragma once
 
 #include <memory>
@@ -16,7 +17,7 @@ class DecoderProbe {
  public:
   struct Options {
     int32_t ctx = 512;
-    int32_t max_tokens = 128;   // of one forward
+    int32_t max_tokens = 128;  // of one forward
     KvDType kv_dtype = KvDType::f32;
   };
 

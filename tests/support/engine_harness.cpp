@@ -61,7 +61,8 @@ void EngineHarness::on_events(std::vector<Event> events) {
     if (event.kind == Event::Kind::token) {
       outcome.ids.push_back(event.id);
       outcome.logprob_bits.push_back(std::bit_cast<uint32_t>(event.logprob));
-      for (const TopLogprob& top : event.top) outcome.top.emplace_back(top.id, std::bit_cast<uint32_t>(top.logprob));
+      for (const TopLogprob& top : event.top)
+        outcome.top.emplace_back(top.id, std::bit_cast<uint32_t>(top.logprob));
     } else {
       outcome.reason = event.reason;
       if (event.error) outcome.error = event.error->message();

@@ -15,7 +15,8 @@ Request make_request(const EqualityOptions& options, int32_t vocab, int index) {
   // Every third prompt begins with one of two common beginnings of 40 ids.
   if (index % 3 == 0) {
     std::mt19937 common(static_cast<uint32_t>(index / 3 % 2));
-    for (int i = 0; i < 40; ++i) request.prompt.push_back(static_cast<int32_t>(common() % static_cast<uint32_t>(vocab)));
+    for (int i = 0; i < 40; ++i)
+      request.prompt.push_back(static_cast<int32_t>(common() % static_cast<uint32_t>(vocab)));
   }
   const int32_t length = index % 8 == 0 ? 100 + below(100) : 1 + below(30);
   for (int32_t i = 0; i < length; ++i) request.prompt.push_back(below(vocab));
@@ -70,13 +71,15 @@ std::vector<RequestId> Equalities::submit_all(EngineHarness& h) const {
   return ids;
 }
 
-void Equalities::expect_same(const EngineHarness& h, const std::vector<RequestId>& ids, const std::string& mode) const {
+void Equalities::expect_same(const EngineHarness& h, const std::vector<RequestId>& ids,
+                             const std::string& mode) const {
   int different = 0;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (h.outcome(ids[i]) == alone_[i]) continue;
     if (++different <= 3) {
       const Outcome& got = h.outcome(ids[i]);
-      ADD_FAILURE() << mode << ": request " << i << (got.ids == alone_[i].ids ? " has other log-probabilities" : " has other ids")
+      ADD_FAILURE() << mode << ": request " << i
+                    << (got.ids == alone_[i].ids ? " has other log-probabilities" : " has other ids")
                     << " than alone " << got.error;
     }
   }
@@ -110,7 +113,8 @@ void Equalities::after_prefix_hits() {
 
 void Equalities::after_preemption() {
   // Room for one whole context: sixteen sequences fight for it.
-  const auto h = harness(1, {.max_seqs = 16, .prefill_chunk = 64, .kv_pages = options_.ctx / 16, .prefix_cache = false});
+  const auto h =
+      harness(1, {.max_seqs = 16, .prefill_chunk = 64, .kv_pages = options_.ctx / 16, .prefix_cache = false});
   const std::vector<RequestId> ids = submit_all(*h);
   expect_same(*h, ids, "after preemption");
   EXPECT_GE(h->metrics().preemptions.value(), 10);

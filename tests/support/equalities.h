@@ -1,5 +1,5 @@
-// The equalities a request's bytes must keep on the CPU: the same ids and log-probabilities, bit for bit, whatever else
-// happens in the engine. Each check also asserts that the path it is about really ran.
+// The equalities a request's bytes must keep on the CPU: the same ids and log-probabilities, bit for bit,
+// whatever else happens in the engine. Each check also asserts that the path it is about really ran.
 #pragma once
 
 #include <functional>
@@ -12,15 +12,15 @@ namespace inferd::test {
 
 struct EqualityOptions {
   std::function<Backend(int threads)> backend;
-  std::string model;                 // path
+  std::string model;  // path
   int requests = 200;
-  int32_t ctx = 352;                 // 240 + longest_output, and a little
+  int32_t ctx = 352;  // 240 + longest_output, and a little
   int32_t longest_output = 96;
   KvDType kv_dtype = KvDType::bf16;
 };
 
-// Prompts of 1 to 200 ids, some sharing beginnings; half of them greedy, half sampled with penalties and truncation; all
-// with log-probabilities.
+// Prompts of 1 to 200 ids, some sharing beginnings; half of them greedy, half sampled with penalties and
+// truncation; all with log-probabilities.
 std::vector<Request> equality_requests(const EqualityOptions& options, int32_t vocab);
 
 class Equalities {
@@ -28,12 +28,12 @@ class Equalities {
   // Runs every request alone: one thread, one sequence, whole prompts, no prefix cache.
   explicit Equalities(EqualityOptions options);
 
-  void among_others();          // 32 sequences a step, all requests at once
+  void among_others();  // 32 sequences a step, all requests at once
   void in_chunks(int32_t chunk);
-  void after_prefix_hits();     // the same engine answers everything twice
-  void after_preemption();      // a pool too small for what runs
+  void after_prefix_hits();  // the same engine answers everything twice
+  void after_preemption();   // a pool too small for what runs
   void with_two_threads();
-  void forked_choices();        // n = 3 by fork = n = 3 computed one after another
+  void forked_choices();  // n = 3 by fork = n = 3 computed one after another
 
  private:
   std::shared_ptr<EngineHarness> harness(int threads, HarnessOptions options) const;

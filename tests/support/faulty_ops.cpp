@@ -7,7 +7,9 @@ class FaultyOps final : public Ops {
  public:
   FaultyOps(std::unique_ptr<Ops> ops, int step) : ops_(std::move(ops)), step_(step) {}
 
-  Result<std::unique_ptr<PackedWeight>> pack(std::span<const RowGroup> groups) override { return ops_->pack(groups); }
+  Result<std::unique_ptr<PackedWeight>> pack(std::span<const RowGroup> groups) override {
+    return ops_->pack(groups);
+  }
   int64_t packed_bytes(std::span<const RowGroup> groups) const override { return ops_->packed_bytes(groups); }
   int64_t scratch_bytes(const OpsLimits& limits) const override { return ops_->scratch_bytes(limits); }
   Status reserve(const OpsLimits& limits) override { return ops_->reserve(limits); }
@@ -15,12 +17,22 @@ class FaultyOps final : public Ops {
     ++steps_;
     ops_->begin_step(b, state);
   }
-  void copy_pages(const KvView& kv, const BatchView& b, int32_t group) override { ops_->copy_pages(kv, b, group); }
-  void gather_rows(MatrixView x, const PackedWeight& table, const int32_t* ids) override { ops_->gather_rows(x, table, ids); }
-  void select_rows(MatrixView y, ConstMatrixView x, const int32_t* index) override { ops_->select_rows(y, x, index); }
+  void copy_pages(const KvView& kv, const BatchView& b, int32_t group) override {
+    ops_->copy_pages(kv, b, group);
+  }
+  void gather_rows(MatrixView x, const PackedWeight& table, const int32_t* ids) override {
+    ops_->gather_rows(x, table, ids);
+  }
+  void select_rows(MatrixView y, ConstMatrixView x, const int32_t* index) override {
+    ops_->select_rows(y, x, index);
+  }
   void add(MatrixView x, ConstMatrixView h) override { ops_->add(x, h); }
-  void rmsnorm(MatrixView y, ConstMatrixView x, const float* weight, float eps) override { ops_->rmsnorm(y, x, weight, eps); }
-  void linear(MatrixView y, ConstMatrixView x, const PackedWeight& w, const float* bias) override { ops_->linear(y, x, w, bias); }
+  void rmsnorm(MatrixView y, ConstMatrixView x, const float* weight, float eps) override {
+    ops_->rmsnorm(y, x, weight, eps);
+  }
+  void linear(MatrixView y, ConstMatrixView x, const PackedWeight& w, const float* bias) override {
+    ops_->linear(y, x, w, bias);
+  }
   void rope(MatrixView qkv, const BatchView& b, const RopeView& table, const AttentionShape& shape) override {
     ops_->rope(qkv, b, table, shape);
   }
@@ -28,8 +40,8 @@ class FaultyOps final : public Ops {
                 const AttentionShape& shape) override {
     ops_->store_kv(kv, qkv, b, group, layer, shape);
   }
-  void attention(MatrixView out, ConstMatrixView qkv, const KvView& kv, const BatchView& b, int32_t group, int32_t layer,
-                 const AttentionShape& shape) override {
+  void attention(MatrixView out, ConstMatrixView qkv, const KvView& kv, const BatchView& b, int32_t group,
+                 int32_t layer, const AttentionShape& shape) override {
     if (steps_ == step_) throw DeviceError(cat("injected fault in step ", step_));
     ops_->attention(out, qkv, kv, b, group, layer, shape);
   }

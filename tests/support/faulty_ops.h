@@ -1,4 +1,5 @@
-// An Ops that does what another one does, and throws DeviceError in the k-th step: a device that dies at work.
+// An Ops that does what another one does, and throws DeviceError in the k-th step: a device that dies at
+// work.
 #pragma once
 
 #include <memory>

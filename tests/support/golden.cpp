@@ -110,7 +110,9 @@ NpyArray parse_npy(const std::string& file) {
   return array;
 }
 
-NpyArray read_npy(const std::string& path) { return parse_npy(read_file(path)); }
+NpyArray read_npy(const std::string& path) {
+  return parse_npy(read_file(path));
+}
 
 std::map<std::string, NpyArray> read_npz(const std::string& path) {
   const std::string zip = read_file(path);

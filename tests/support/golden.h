@@ -1,5 +1,5 @@
-// Reads the golden files: expected results that other people's libraries wrote. Test code only; a file that is missing or
-// odd ends the test program with its name.
+// Reads the golden files: expected results that other people's libraries wrote. Test code only; a file that
+// is missing or odd ends the test program with its name.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,19 @@ std::string model_dir();
 
 std::string read_file(const std::string& path);
 std::string gunzip(const std::string& compressed);
-Json read_json(const std::string& path);                   // also .json.gz
+Json read_json(const std::string& path);                     // also .json.gz
 std::vector<Json> read_json_lines(const std::string& path);  // also .jsonl.gz
 
 // A NumPy array: little-endian, C order.
 struct NpyArray {
-  std::string dtype;           // "<f4", "|u1", "<i8" …
+  std::string dtype;  // "<f4", "|u1", "<i8" …
   std::vector<int64_t> shape;
   std::string bytes;
 
   template <typename T>
-  const T* as() const { return reinterpret_cast<const T*>(bytes.data()); }
+  const T* as() const {
+    return reinterpret_cast<const T*>(bytes.data());
+  }
   int64_t elements() const;
 };
 

@@ -34,11 +34,13 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 }  // namespace
 
-Process::Process(const std::string& program, const std::vector<std::string>& arguments, const ProcessOptions& options) {
+Process::Process(const std::string& program, const std::vector<std::string>& arguments,
+                 const ProcessOptions& options) {
   int in[2];
   int out[2];
   int err[2];
-  INFERD_CHECK(::pipe2(in, O_CLOEXEC) == 0 && ::pipe2(out, O_CLOEXEC) == 0 && ::pipe2(err, O_CLOEXEC) == 0, "pipe");
+  INFERD_CHECK(::pipe2(in, O_CLOEXEC) == 0 && ::pipe2(out, O_CLOEXEC) == 0 && ::pipe2(err, O_CLOEXEC) == 0,
+               "pipe");
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, in[0], 0);
@@ -59,20 +61,23 @@ Process::Process(const std::string& program, const std::vector<std::string>& arg
   for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
   std::vector<std::string> argv = arguments;
   argv.insert(argv.begin(), program);
-  const int failed =
-      ::posix_spawn(&pid_, program.c_str(), &actions, nullptr, pointers(argv).data(), pointers(environment).data());
+  const int failed = ::posix_spawn(&pid_, program.c_str(), &actions, nullptr, pointers(argv).data(),
+                                   pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   INFERD_CHECK(failed == 0, "cannot start ", program);
   ::close(in[0]);
   ::close(out[1]);
   ::close(err[1]);
-  INFERD_CHECK(::write(in[1], options.stdin_text.data(), options.stdin_text.size()) == static_cast<ssize_t>(options.stdin_text.size()), "stdin");
+  INFERD_CHECK(::write(in[1], options.stdin_text.data(), options.stdin_text.size()) ==
+                   static_cast<ssize_t>(options.stdin_text.size()),
+               "stdin");
   ::close(in[1]);
   stdout_ = out[0];
   stderr_ = err[0];
   // Read all the time, so that a full pipe never stops the child.
   stderr_reader_ = std::thread([this] {
-    for (std::string text = read_some(stderr_); !text.empty(); text = read_some(stderr_)) stderr_text_ += text;
+    for (std::string text = read_some(stderr_); !text.empty(); text = read_some(stderr_))
+      stderr_text_ += text;
   });
 }
 
@@ -94,7 +99,8 @@ std::optional<std::string> Process::read_line(std::chrono::milliseconds timeout)
       line_buffer_.erase(0, feed + 1);
       return line;
     }
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     pollfd poll{stdout_, POLLIN, 0};
     if (left.count() <= 0 || ::poll(&poll, 1, static_cast<int>(left.count())) <= 0) return std::nullopt;
     const std::string text = read_some(stdout_);
@@ -135,7 +141,8 @@ std::string Process::stdout_text() {
   return all;
 }
 
-Finished run_process(const std::string& program, const std::vector<std::string>& arguments, const ProcessOptions& options) {
+Finished run_process(const std::string& program, const std::vector<std::string>& arguments,
+                     const ProcessOptions& options) {
   Process process(program, arguments, options);
   // stdout has to be read while it runs; it ends with the process.
   const std::string out = process.stdout_text();
@@ -153,7 +160,8 @@ int wait_until_ready(Process& process) {
   INFERD_CHECK(line, "no ready line; stderr: ", process.stderr_text());
   static constexpr std::string_view kBegin = "ready http://127.0.0.1:";
   INFERD_CHECK(line->starts_with(kBegin), "not a ready line: ", *line);
-  return static_cast<int>(parse_int(line->substr(kBegin.size(), line->find(' ', kBegin.size()) - kBegin.size())).value());
+  return static_cast<int>(
+      parse_int(line->substr(kBegin.size(), line->find(' ', kBegin.size()) - kBegin.size())).value());
 }
 
 }  // namespace inferd::test

@@ -1,4 +1,5 @@
-// A child process of a test: arguments, environment, its output as it comes, signals, exit code and peak memory.
+// A child process of a test: arguments, environment, its output as it comes, signals, exit code and peak
+// memory.
 #pragma once
 
 #include <sys/types.h>
@@ -12,14 +13,16 @@
 namespace inferd::test {
 
 struct ProcessOptions {
-  std::vector<std::string> environment;   // "NAME=value" beside this process's own; a later one replaces an earlier
-  std::string stdout_path;                // instead of a pipe, such as /dev/full
+  std::vector<std::string>
+      environment;          // "NAME=value" beside this process's own; a later one replaces an earlier
+  std::string stdout_path;  // instead of a pipe, such as /dev/full
   std::string stdin_text;
 };
 
 class Process {
  public:
-  Process(const std::string& program, const std::vector<std::string>& arguments, const ProcessOptions& options = {});
+  Process(const std::string& program, const std::vector<std::string>& arguments,
+          const ProcessOptions& options = {});
   ~Process();  // kills it when it still runs
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -32,7 +35,7 @@ class Process {
   // After wait(): everything on stderr, and on stdout that read_line() did not take.
   const std::string& stderr_text();
   std::string stdout_text();
-  int64_t peak_bytes() const { return peak_bytes_; }   // after wait()
+  int64_t peak_bytes() const { return peak_bytes_; }  // after wait()
   pid_t pid() const { return pid_; }
 
  private:
@@ -52,7 +55,8 @@ struct Finished {
   std::string out;
   std::string err;
 };
-Finished run_process(const std::string& program, const std::vector<std::string>& arguments, const ProcessOptions& options = {});
+Finished run_process(const std::string& program, const std::vector<std::string>& arguments,
+                     const ProcessOptions& options = {});
 
 // The port in "ready http://127.0.0.1:PORT  …"; ends the test program when the line does not come in 20 s.
 int wait_until_ready(Process& process);

@@ -50,8 +50,8 @@ std::vector<SampleResult> SamplingBench::sample(const std::vector<SampleRow>& ro
     logits.insert(logits.end(), row.logits.begin(), row.logits.end());
     batch_rows.push_back({.slot = r, .q_len = 1, .kind = RowKind::decode, .logits = 1, .adapter = -1});
   }
-  const SeqState state{count,          ctx_, ids_.data(), known_.data(), length_.data(), prompt_.data(), stopped_.data(),
-                       params_.data()};
+  const SeqState state{count,          ctx_,           ids_.data(),     known_.data(),
+                       length_.data(), prompt_.data(), stopped_.data(), params_.data()};
   std::vector<int32_t> index(rows.size());
   std::iota(index.begin(), index.end(), 0);
   std::vector<int32_t> cumulative(rows.size() + 1);

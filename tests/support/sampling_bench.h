@@ -8,9 +8,9 @@
 namespace inferd::test {
 
 struct SampleRow {
-  std::vector<float> logits;      // (V)
+  std::vector<float> logits;  // (V)
   SampleParams params{};
-  std::vector<int32_t> prompt;    // at least one id
+  std::vector<int32_t> prompt;  // at least one id
   std::vector<int32_t> output;
 };
 
