@@ -176,7 +176,7 @@ std::string serve_error(ServerOptions options) {
   ServedModel model;
   model.name = "m";
   model.engine = &one.engine();
-  model.tokenizer = tiny_model_view().tokenizer;
+  model.tokenizer = test::tiny_model_view().tokenizer;
   if (options.port < 0) options.port = one.port();
   return text_of(Server::start(std::move(model), std::move(options)));
 }
