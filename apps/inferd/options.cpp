@@ -446,7 +446,7 @@ Status set_option(Options& options, std::span<const std::string> arguments, size
     Error error = std::move(set).error();
     error.detail = cat(name, ": ", error.detail);
     error.where = cat(name, " ", *value);
-    error.fix = cat(name, " is ", option.help);
+    error.fix = cat(name, ": ", option.help);
     return error;
   }
   return unknown_option(options.command, name);
