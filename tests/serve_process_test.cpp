@@ -203,7 +203,7 @@ TEST(ServeProcess, what_cannot_be_served_is_an_error_with_a_code) {
   EXPECT_EQ(run({"serve", "/nowhere/model.gguf"}).code, 65);
   EXPECT_EQ(run({"srve"}).code, 2);
   EXPECT_EQ(run({"serve", tiny_model(), "--ctx", "100000"}).code, 2);
-  EXPECT_EQ(run({"serve", tiny_model(), "--kv-memory", "100TB"}).code, 71);
+  EXPECT_EQ(run({"serve", tiny_model(), "--kv-memory", "120GiB", "--kv-dtype", "f32"}).code, 71);
   const test::Finished full = run({"list"}, {.stdout_path = "/dev/full"});
   EXPECT_EQ(full.code, 73);
   EXPECT_NE(full.err.find("error[E-IO-006]"), std::string::npos) << full.err;
