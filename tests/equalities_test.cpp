@@ -20,6 +20,7 @@ struct Case {
   std::string family;
   std::string variant;
   KvDType kv;
+  friend void PrintTo(const Case& c, std::ostream* out) { *out << c.family << " " << c.variant; }
 };
 
 class CpuEqualities : public testing::TestWithParam<Case> {
