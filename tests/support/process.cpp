@@ -10,6 +10,7 @@
 #include <array>
 #include <csignal>
 #include <map>
+#include <utility>
 
 #include "base/check.h"
 #include "base/strings.h"
