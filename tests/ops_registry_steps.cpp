@@ -192,10 +192,13 @@ constexpr int32_t kLayer = 1;
 
 // q, k and v of the positions first … first + count of a sequence; the same whatever else is asked for.
 std::vector<float> sequence_part(const AttentionCall& a, uint64_t seed, int32_t first, int32_t count) {
-  Random random(seed);
-  const int64_t width = a.shape.qkv_width();
-  const std::vector<float> all = random.floats((first + count) * width, -1.5f, 1.5f);
-  return {all.begin() + first * width, all.end()};
+  std::vector<float> values;
+  for (int32_t position = first; position < first + count; ++position) {
+    Random random(seed << 32 | static_cast<uint64_t>(position));
+    const std::vector<float> token = random.floats(a.shape.qkv_width(), -1.5f, 1.5f);
+    values.insert(values.end(), token.begin(), token.end());
+  }
+  return values;
 }
 
 void attend(Rig& rig, const AttentionCall& a) {
