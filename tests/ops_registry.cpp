@@ -33,18 +33,6 @@ std::vector<float> floats_of(const Output& output) {
   return values;
 }
 
-// The first byte in which two outputs of a case differ, for people; empty when there is none.
-std::string difference(const std::vector<Output>& a, const std::vector<Output>& b) {
-  if (a.size() != b.size()) return cat(a.size(), " outputs and ", b.size());
-  for (size_t i = 0; i < a.size(); ++i) {
-    if (a[i].bytes.size() != b[i].bytes.size())
-      return cat(a[i].name, ": ", a[i].bytes.size(), " bytes and ", b[i].bytes.size());
-    const auto at = std::mismatch(a[i].bytes.begin(), a[i].bytes.end(), b[i].bytes.begin()).first;
-    if (at != a[i].bytes.end()) return cat(a[i].name, ": byte ", at - a[i].bytes.begin(), " differs");
-  }
-  return {};
-}
-
 // Outputs of a case against those of `reference`.
 class Judge {
  public:
@@ -118,6 +106,17 @@ class Judge {
 };
 
 }  // namespace
+
+std::string difference(const std::vector<Output>& a, const std::vector<Output>& b) {
+  if (a.size() != b.size()) return cat(a.size(), " outputs and ", b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].bytes.size() != b[i].bytes.size())
+      return cat(a[i].name, ": ", a[i].bytes.size(), " bytes and ", b[i].bytes.size());
+    const auto at = std::mismatch(a[i].bytes.begin(), a[i].bytes.end(), b[i].bytes.begin()).first;
+    if (at != a[i].bytes.end()) return cat(a[i].name, ": byte ", at - a[i].bytes.begin(), " differs");
+  }
+  return {};
+}
 
 const Bounds& cpu_bounds() {
   static const Bounds bounds = [] {

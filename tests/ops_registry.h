@@ -64,6 +64,9 @@ struct Output {
   std::vector<std::byte> bytes;
 };
 
+// The first byte in which outputs of the same call differ, for people; empty when there is none.
+std::string difference(const std::vector<Output>& a, const std::vector<Output>& b);
+
 // A BatchView and a SeqState in device memory.
 struct PlacedStep {
   BatchView b;
@@ -185,7 +188,7 @@ class Comparison {
   Report check(const VerbCase& c);
 
   // The equal-bytes rules of docs/numerics.md; each returns what broke.
-  // Row i of a linear over M rows is the row alone, M = 1 … 65.
+  // Row i of a linear over M rows is the row alone, M = 1 … 65, and what the subject's equals have.
   std::vector<std::string> check_batch_sizes(const std::vector<DType>& types);  // ops_registry_weights.cpp
   // A token's attention depends on its sequence alone: not on batch, chunks or pages.
   std::vector<std::string> check_attention_alone(KvDType dtype);  // ops_registry_steps.cpp

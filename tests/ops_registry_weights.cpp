@@ -144,24 +144,27 @@ std::vector<std::string> Comparison::check_batch_sizes(const std::vector<DType>&
   constexpr int64_t kMost = 65;
   constexpr int64_t kRows = 19;
   constexpr int64_t kCols = 256;
-  Outcome outcome = run(
-      backend_,
-      [&](Rig& rig) {
-        std::vector<OwnedGroup> groups;
-        for (const DType type : types) groups.push_back(random_group("w", type, kRows, kCols, rig.random()));
-        const auto weight = rig.pack(std::move(groups));
-        const float* bias = rig.input("bias", rig.random().floats(weight->rows()));
-        const ConstMatrixView x = rig.input("x", kMost, kCols, rig.random().floats(kMost * kCols, -3, 3));
-        for (int64_t row = 0; row < kMost; ++row) {
-          const ConstMatrixView alone{x.row_f32(row), DType::f32, 1, kCols, x.stride};
-          rig.ops().linear(rig.output("alone", 1, weight->rows()), alone, *weight, bias);
-        }
-        for (int64_t m = 1; m <= kMost; ++m) {
-          const ConstMatrixView first{x.data, DType::f32, m, kCols, x.stride};
-          rig.ops().linear(rig.output("batch", m, weight->rows()), first, *weight, bias);
-        }
-      },
-      "batch sizes", Tolerance::itself);
+  const auto body = [&](Rig& rig) {
+    std::vector<OwnedGroup> groups;
+    for (const DType type : types) groups.push_back(random_group("w", type, kRows, kCols, rig.random()));
+    const auto weight = rig.pack(std::move(groups));
+    const float* bias = rig.input("bias", rig.random().floats(weight->rows()));
+    const ConstMatrixView x = rig.input("x", kMost, kCols, rig.random().floats(kMost * kCols, -3, 3));
+    for (int64_t row = 0; row < kMost; ++row) {
+      const ConstMatrixView alone{x.row_f32(row), DType::f32, 1, kCols, x.stride};
+      rig.ops().linear(rig.output("alone", 1, weight->rows()), alone, *weight, bias);
+    }
+    for (int64_t m = 1; m <= kMost; ++m) {
+      const ConstMatrixView first{x.data, DType::f32, m, kCols, x.stride};
+      rig.ops().linear(rig.output("batch", m, weight->rows()), first, *weight, bias);
+    }
+  };
+  Outcome outcome = run(backend_, body, "batch sizes", Tolerance::itself);
+  for (Backend& equal : equals_) {
+    const Outcome other = run(equal, body, "batch sizes", Tolerance::itself);
+    const std::string what = difference(outcome.outputs, other.outputs);
+    if (!what.empty()) outcome.failures.push_back(cat("not as ", equal.device->name(), " has it: ", what));
+  }
   std::vector<std::byte> alone;
   for (int64_t row = 0; row < kMost; ++row) {
     const std::vector<std::byte>& y = outcome.outputs[static_cast<size_t>(row)].bytes;
