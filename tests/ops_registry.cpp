@@ -344,8 +344,10 @@ std::vector<Output> Rig::finish(std::vector<std::string>& failures) {
                                          std::ssize(now) - 2 * kGuardBytes));
       }
     }
-    if (region.use == Use::output) outputs.push_back(std::move(output));
-    if (region.use != Use::results) continue;
+    if (region.use != Use::results) {
+      if (region.use == Use::output) outputs.push_back(std::move(output));
+      continue;
+    }
     // Numbers and log-probabilities apart.
     Output numbers{"log-probabilities", region.tolerance, true, {}};
     for (int64_t r = 0; r < region.rows; ++r) {

@@ -88,7 +88,7 @@ TEST(CopyPages, copies_all_layers_in_order_and_nothing_else) {
   Random random(2);
   for (int64_t i = 0; i < kv.pages * kv.layout.page_bytes(); ++i)
     kv.base[i] = static_cast<std::byte>(random.bits() >> 24);
-  const std::vector<std::byte> before = pool.bytes();
+  const std::vector<std::byte> before(pool.bytes().begin(), pool.bytes().end());
   BatchView b;
   const int32_t count = 2;
   const PageCopy copies[] = {{1, 3}, {3, 4}};  // the second reads what the first wrote
