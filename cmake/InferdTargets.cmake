@@ -1,5 +1,5 @@
 # How this project declares libraries and tests. A folder under src/ is one library that links only
-# the folders it may include (docs/architecture; tools/check_layout.py checks the includes themselves).
+# the folders it may include; tools/check_layout.py checks the includes themselves.
 
 set(INFERD_SANITIZE "" CACHE STRING "Sanitizers to build with, as -fsanitize= takes them; empty for none")
 option(INFERD_FUZZ "Build the libFuzzer targets" OFF)
@@ -43,9 +43,10 @@ endfunction()
 add_custom_target(inferd_tests)
 
 # inferd_test(base_test SOURCES a_test.cpp LINKS inferd_base [THREADS] [REAL_MODEL] [TIMEOUT s])
+# SERIAL: measures time, so nothing else runs beside it.
 # THREADS: starts threads, so the tsan build runs it. REAL_MODEL: needs the downloaded models, so only release runs it.
 function(inferd_test name)
-  cmake_parse_arguments(ARG "THREADS;REAL_MODEL;WHOLE" "TIMEOUT" "SOURCES;LINKS;DEFINES" ${ARGN})
+  cmake_parse_arguments(ARG "THREADS;REAL_MODEL;WHOLE;SERIAL" "TIMEOUT" "SOURCES;LINKS;DEFINES" ${ARGN})
   foreach(source ${ARG_SOURCES})
     set_property(GLOBAL APPEND PROPERTY INFERD_TEST_SOURCES "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
   endforeach()
@@ -69,9 +70,10 @@ function(inferd_test name)
   get_filename_component(build "${CMAKE_BINARY_DIR}" NAME)  # ./dev test runs three builds: a name says which
   if(ARG_WHOLE)
     add_test(NAME ${build}/${name} COMMAND ${name})
-    set_tests_properties(${build}/${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+    set_tests_properties(${build}/${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} RUN_SERIAL ${ARG_SERIAL})
   else()
-    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_PREFIX "${build}/${name}/" PROPERTIES TIMEOUT ${ARG_TIMEOUT})
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60 TEST_PREFIX "${build}/${name}/" PROPERTIES TIMEOUT ${ARG_TIMEOUT}
+      RUN_SERIAL ${ARG_SERIAL})
   endif()
 endfunction()
 

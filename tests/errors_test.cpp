@@ -172,13 +172,9 @@ std::string raw_http(const std::string& request, const test::TinyServerOptions& 
 }
 
 std::string serve_error(ServerOptions options) {
-  test::TinyServer one;  // an engine and a tokenizer to serve
-  ServedModel model;
-  model.name = "m";
-  model.engine = &one.engine();
-  model.tokenizer = tiny_model_view().tokenizer;
+  test::TinyServer one;  // holds a port
   if (options.port < 0) options.port = one.port();
-  return text_of(Server::start(std::move(model), std::move(options)));
+  return text_of(ListenSocket::bind(options));
 }
 
 std::string too_many_connections() {
@@ -380,6 +376,12 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
       {Code::hub_fetch, [] { return fetch_error(Behaviour::not_found); }},
       {Code::hub_wheel, [] { return fetch_error(Behaviour::other_bytes); }},
       {Code::hub_not_offered, [] { return text_of(resolve_model("gemma3-270m", scratch.path)); }},
+      {Code::hub_absent,
+       [] {
+         return test::run_process(INFERD_BINARY_DIR "/inferd", {"show", "smollm2"},
+                                  {.environment = {cat("XDG_DATA_HOME=", scratch.path)}})
+             .err;
+       }},
       {Code::interrupted, fetch_cancelled},
       {Code::internal, [] { return text_of(ChildProcess::start("/nowhere/program", {"program"}, {})); }},
   };
@@ -394,9 +396,10 @@ std::string scrubbed(std::string text) {
       std::regex("(/[A-Za-z0-9_.+-]+)*/"
                  "[A-Za-z0-9_.+-]*(scratch|hub|tmp|inferd)[A-Za-z0-9_.-]*[A-Za-z0-9]{6}(?=[/ \n:])"),
       "SCRATCH");
+  text = std::regex_replace(text, std::regex("\n    [^\n]*"), "");  // pip's own words
   text = std::regex_replace(text, std::regex("req-[0-9a-f]{16}"), "req-N");
   text = std::regex_replace(text, std::regex("127\\.0\\.0\\.1:[0-9]+"), "127.0.0.1:PORT");
-  text = std::regex_replace(text, std::regex("pid [0-9]+"), "pid N");
+  text = std::regex_replace(text, std::regex("port [0-9]+: Address"), "port PORT: Address");
   text = std::regex_replace(text, std::regex("[0-9.]+ [KMGTP]iB (is|are) free"), "N GiB is free");
   return text;
 }

@@ -16,6 +16,7 @@
 #include <numeric>
 #include <random>
 
+#include "cpu/cpu_backend.h"
 #include "reference/reference_backend.h"
 #include "support/sampling_bench.h"
 
@@ -286,6 +287,17 @@ Sampler of_backend(Backend backend) {
 TEST(SamplingLaw, the_reference_backend_draws_by_the_exact_law) {
   EXPECT_EQ(law_violations(of_backend(make_reference_backend())), std::vector<std::string>());
 }
+
+class CpuSamplingLaw : public testing::TestWithParam<IsaLevel> {};
+
+TEST_P(CpuSamplingLaw, is_exact_on_this_level) {
+  Result<Backend> backend = make_cpu_backend({.threads = 1, .isa = GetParam(), .pin = false});
+  ASSERT_TRUE(backend.ok());
+  EXPECT_EQ(law_violations(of_backend(std::move(backend).value())), std::vector<std::string>());
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, CpuSamplingLaw, testing::ValuesIn(available_isa_levels()),
+                         [](const auto& instance) { return std::string(isa_name(instance.param)); });
 
 TEST(SamplingLaw, the_gate_passes_a_right_sampler_and_catches_each_planted_bug) {
   EXPECT_EQ(law_violations(planted(Bug::none)), std::vector<std::string>());

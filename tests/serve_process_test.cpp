@@ -1,7 +1,10 @@
 // The program as a process: start, signals, a dying device.
 #include <gtest/gtest.h>
 
+#include <sys/resource.h>
+
 #include <csignal>
+#include <filesystem>
 #include <random>
 
 #include "support/golden.h"
@@ -150,9 +153,39 @@ TEST(ServeProcess, sigterm_at_any_moment_gives_every_stream_its_final_event_and_
       const bool refused = stream->response.status == 503 || stream->response.status == 0;
       EXPECT_TRUE(refused || stream->has_finish() || stream->has_error())
           << "run " << run << ": " << stream->response.body;
-      if (!refused) EXPECT_TRUE(stream->response.complete) << "run " << run;
+      EXPECT_TRUE(refused || stream->response.complete) << "run " << run;
     }
   }
+}
+
+int open_descriptors(pid_t pid) {
+  const std::filesystem::directory_iterator all(cat("/proc/", pid, "/fd"));
+  return static_cast<int>(std::distance(begin(all), end(all)));
+}
+
+void set_descriptor_limit(pid_t pid, int limit) {
+  rlimit all{};
+  ::prlimit(pid, RLIMIT_NOFILE, nullptr, &all);
+  all.rlim_cur = static_cast<rlim_t>(limit);
+  ::prlimit(pid, RLIMIT_NOFILE, &all, nullptr);
+}
+
+TEST(ServeProcess, when_no_descriptor_is_left_clients_are_turned_away_and_it_recovers) {
+  test::Process server(INFERD_BINARY_DIR "/inferd", serve_arguments());
+  const int port = test::wait_until_ready(server);
+  EXPECT_EQ(test::get(port, "/health/live").status, 200);
+  set_descriptor_limit(server.pid(), open_descriptors(server.pid()) + 3);
+  {
+    std::vector<std::unique_ptr<test::HttpClient>> clients;
+    for (int i = 0; i < 10; ++i) clients.push_back(std::make_unique<test::HttpClient>(port));
+    int turned_away = 0;
+    for (const auto& client : clients) turned_away += client->wait_closed(milliseconds(500)) ? 1 : 0;
+    EXPECT_GE(turned_away, 5);
+    set_descriptor_limit(server.pid(), 1024);
+  }
+  const std::string page = test::get(port, "/metrics").body;
+  EXPECT_NE(page.find("inferd_http_connections_refused_total"), std::string::npos);
+  EXPECT_EQ(page.find("inferd_http_connections_refused_total 0\n"), std::string::npos);
 }
 
 TEST(ServeProcess, what_cannot_be_served_is_an_error_with_a_code) {
@@ -170,7 +203,7 @@ TEST(ServeProcess, what_cannot_be_served_is_an_error_with_a_code) {
   EXPECT_EQ(run({"serve", "/nowhere/model.gguf"}).code, 65);
   EXPECT_EQ(run({"srve"}).code, 2);
   EXPECT_EQ(run({"serve", tiny_model(), "--ctx", "100000"}).code, 2);
-  EXPECT_EQ(run({"serve", tiny_model(), "--kv-memory", "100TB"}).code, 71);
+  EXPECT_EQ(run({"serve", tiny_model(), "--kv-memory", "120GiB", "--kv-dtype", "f32"}).code, 71);
   const test::Finished full = run({"list"}, {.stdout_path = "/dev/full"});
   EXPECT_EQ(full.code, 73);
   EXPECT_NE(full.err.find("error[E-IO-006]"), std::string::npos) << full.err;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the tree to the rules of docs/architecture: which folder may include which, where the environment may be read,
+"""Holds the tree to its rules of structure: which folder may include which, where the environment may be read,
 which headers stay out of ours, and what no tracked file may hold. Prints every breach as FILE:LINE: what; exits 1."""
 
 import re

@@ -23,11 +23,6 @@ std::string pad(std::string text, size_t width) {
   return text;
 }
 
-// Opens a model without fetching one.
-Result<ModelLocation> present_model(ModelLoader& loader, const std::string& model) {
-  return loader.find(model);
-}
-
 ProgressPrinter quiet_progress() {
   return ProgressPrinter(monotonic_clock(), kErr, progress_style(kErr),
                          [] { return terminal_columns(kErr); });
@@ -74,7 +69,7 @@ int list_command(const Options& options) {
 int show_command(const Options& options) {
   ProgressPrinter progress = quiet_progress();
   ModelLoader loader(options, progress);
-  const Result<ModelLocation> location = present_model(loader, options.arguments.front());
+  const Result<ModelLocation> location = loader.find_present(options.arguments.front());
   if (!location.ok()) return report(location.error());
   const Result<GgufFile> file = GgufFile::open(location->path);
   if (!file.ok()) return report(file.error());
@@ -90,7 +85,7 @@ int plan_command(const Options& options) {
   ProgressPrinter progress = quiet_progress();
   ModelLoader loader(options, progress);
   const Result<ModelLocation> location =
-      loader.find(options.arguments.empty() ? "" : options.arguments.front());
+      loader.find_present(options.arguments.empty() ? "" : options.arguments.front());
   if (!location.ok()) return report(location.error());
   const Result<OpenModel> model = loader.open(*location);
   if (!model.ok()) return report(model.error());
@@ -124,7 +119,7 @@ int tokenize_command(const Options& options) {
   ModelLoader loader(options, progress);
   const Result<std::string> text = text_argument(options.arguments.size() > 1 ? options.arguments[1] : "-");
   if (!text.ok()) return report(text.error());
-  const Result<ModelLocation> location = loader.find(options.arguments.front());
+  const Result<ModelLocation> location = loader.find_present(options.arguments.front());
   if (!location.ok()) return report(location.error());
   const Result<OpenModel> model = loader.open(*location);
   if (!model.ok()) return report(model.error());

@@ -69,6 +69,13 @@ void print_ready(const Options& options, const OpenModel& model, const MemoryPla
   say("  stop      Ctrl-C (again: at once)\n\n");
 }
 
+int report_failure(const Engine& engine) {
+  const Error error{.code = Code::engine_failed, .detail = engine.failure()};
+  const int code = report(error);
+  say(cat("exit ", code, ": ", error.message(), "\n"));
+  return code;
+}
+
 }  // namespace
 
 int serve_command(const Options& options, const BackendFactory& make) {
@@ -88,6 +95,9 @@ int serve_command(const Options& options, const BackendFactory& make) {
     if (!key.ok()) return report(key.error());
     server_options.api_key = std::move(key).value();
   }
+
+  Result<ListenSocket> socket = ListenSocket::bind(server_options);
+  if (!socket.ok()) return report(socket.error());
 
   ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr),
                            [] { return terminal_columns(kErr); });
@@ -130,7 +140,8 @@ int serve_command(const Options& options, const BackendFactory& make) {
       {"sequences at once", cat(plan->runner.max_seqs)},
       {"KV pool", cat(with_commas(plan->pool_tokens()), " tokens, ", kv_dtype_name(plan->runner.kv_dtype))},
       {"device", cat(device, ", ", threads, " threads")}};
-  Result<std::unique_ptr<Server>> started = Server::start(std::move(served), std::move(server_options));
+  Result<std::unique_ptr<Server>> started =
+      Server::start(std::move(served), std::move(server_options), std::move(socket).value());
   if (!started.ok()) return report(started.error());
   Server& server = **started;
   print_ready(options, *model, *plan, device, threads, server, monotonic_clock().seconds_since(start));
@@ -140,15 +151,13 @@ int serve_command(const Options& options, const BackendFactory& make) {
     std::this_thread::sleep_for(kFailedGrace);
     server.stop();
     server.wait();
-    const Error error{.code = Code::engine_failed, .detail = engine.failure()};
-    const int code = report(error);
-    say(cat("exit ", code, ": ", error.message(), "\n"));
-    return code;
+    return report_failure(engine);
   }
   say(cat("draining: ", server.requests_in_flight(), " requests in flight, at most ", options.drain_timeout_s,
           " s\n"));
   server.drain();
   server.wait();
+  if (engine.state() == Engine::State::failed) return report_failure(engine);
   engine.stop();
   return interrupt_signal() == SIGINT ? kExitInterrupted : kExitOk;
 }

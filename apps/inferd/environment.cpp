@@ -31,10 +31,10 @@ void on_interrupt(int number) {
   ::sem_post(&g_wakeup);
 }
 
+std::string_view g_bus_error_text;
+
 void on_bus_error(int) {
-  static const std::string kText =
-      Error{.code = Code::io_changed, .detail = "it became shorter"}.terminal_text();
-  const ssize_t written = ::write(2, kText.data(), kText.size());
+  const ssize_t written = ::write(2, g_bus_error_text.data(), g_bus_error_text.size());
   static_cast<void>(written);
   ::_exit(kExitBadFile);
 }
@@ -88,6 +88,9 @@ void install_fault_handlers() {
   struct sigaction ignore{};
   ignore.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignore, nullptr);
+  static const std::string text =
+      Error{.code = Code::io_changed, .detail = "it became shorter"}.terminal_text();
+  g_bus_error_text = text;
   struct sigaction bus{};
   bus.sa_handler = on_bus_error;
   ::sigaction(SIGBUS, &bus, nullptr);

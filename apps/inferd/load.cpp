@@ -72,15 +72,27 @@ std::optional<std::string> token_text(const Tokenizer& tokenizer, std::optional<
   return std::string(tokenizer.token_bytes(*id));
 }
 
+Result<ModelLocation> locate(const std::string& model) {
+  Result<std::string> folder = model_folder();
+  const bool is_path = model.find('/') != std::string::npos;
+  if (!folder.ok() && !is_path) return std::move(folder).error();
+  return resolve_model(model.empty() ? std::string(kDefaultModel) : model, folder.ok() ? *folder : "");
+}
+
 }  // namespace
 
+Result<ModelLocation> ModelLoader::find_present(const std::string& model) const {
+  INFERD_TRY(ModelLocation location, locate(model));
+  if (!location.present)
+    return Error{.code = Code::hub_absent, .detail = location.name, .where = location.path};
+  return location;
+}
+
 Result<ModelLocation> ModelLoader::find(const std::string& model) {
-  INFERD_TRY(const std::string folder, model_folder());
-  INFERD_TRY(ModelLocation location,
-             resolve_model(model.empty() ? std::string(kDefaultModel) : model, folder));
+  INFERD_TRY(ModelLocation location, locate(model));
   if (location.present) return location;
   FetchOptions fetch;
-  fetch.folder = folder;
+  INFERD_TRY(fetch.folder, model_folder());
   fetch.environment = child_environment();
   fetch.progress = [this](const ProgressEvent& event) { progress_.update(event); };
   fetch.cancel = &interrupted();
@@ -137,6 +149,7 @@ Result<OpenModel> ModelLoader::open(const ModelLocation& location) {
 }
 
 Result<MemoryPlan> ModelLoader::plan(const OpenModel& model) {
+  progress_.begin("plan");
   INFERD_TRY(backend_, make_(options_));
   // The tokenizer is built: the file's header has been read and is not needed any more.
   model.file->mapping()->release(0, model.file->mapping()->size());
@@ -149,7 +162,10 @@ Result<MemoryPlan> ModelLoader::plan(const OpenModel& model) {
   request.kv_dtype = options_.kv_dtype;
   request.process_bytes = resident_memory();
   request.available_bytes = available_memory();
-  return plan_memory(*model.file, model.config, backend_, request);
+  INFERD_TRY(const MemoryPlan plan, plan_memory(*model.file, model.config, backend_, request));
+  progress_.end(cat(human_bytes(plan.total()), " of memory, ctx ", with_commas(plan.runner.ctx), ", seqs ",
+                    plan.runner.max_seqs));
+  return plan;
 }
 
 SchedulerOptions scheduler_options(const MemoryPlan& plan, bool prefix_cache) {

@@ -40,6 +40,8 @@ class ModelLoader {
   // The file behind a MODEL argument, fetched when it is offered and not there. An empty name is the default
   // model.
   Result<ModelLocation> find(const std::string& model);
+  // The same without fetching: E-HUB-005 when the file is not there.
+  Result<ModelLocation> find_present(const std::string& model) const;
   // Opens the file and builds tokenizer and template.
   Result<OpenModel> open(const ModelLocation& location);
   // The plan of an open model on a new backend, which start() takes.

@@ -203,7 +203,7 @@ const std::vector<OptionRow>& option_table() {
          o.kv_dtype = *type;
          return {};
        }},
-      {"--max-seqs", "COUNT", "32, if it fits", "sequences that run at once", Group::engine, kLoads,
+      {"--max-seqs", "COUNT", "32", "sequences that run at once", Group::engine, kLoads,
        [](Options& o, std::string_view v) { return set_optional_int(o.max_seqs, v, 1, 1024); }},
       {"--max-queue",
        "COUNT",
@@ -371,7 +371,7 @@ const std::vector<OptionRow>& option_table() {
        "info",
        "error, warn, info or debug; on stderr",
        Group::common,
-       {serve, run, bench_engine},
+       {serve, run},
        [](Options& o, std::string_view v) -> Status {
          const auto level = parse_log_level(v);
          if (!level) return bad(cat("got ", printable(v), ", allowed are error, warn, info, debug"));
@@ -446,7 +446,7 @@ Status set_option(Options& options, std::span<const std::string> arguments, size
     Error error = std::move(set).error();
     error.detail = cat(name, ": ", error.detail);
     error.where = cat(name, " ", *value);
-    error.fix = cat(name, " is ", option.help);
+    error.fix = cat(name, ": ", option.help);
     return error;
   }
   return unknown_option(options.command, name);

@@ -149,6 +149,8 @@ enum ExitCode : int {
     "run the command again; if it repeats, the package index serves other bytes")                           \
   X(hub_not_offered, "E-HUB-004", 500, kExitBadFile, "this model is not downloaded for users",              \
     "run `./dev models` in a source tree, or give a path to the file")                                      \
+  X(hub_absent, "E-HUB-005", 500, kExitBadFile, "this model has not been fetched yet",                      \
+    "`inferd serve` and `inferd run` fetch it")                                                             \
   X(interrupted, "E-SYS-001", 500, kExitInterrupted, "interrupted",                                         \
     "run the command again; nothing half-made was left")                                                    \
   X(internal, "E-SYS-002", 500, kExitEngine, "internal error", "report it with the text above")

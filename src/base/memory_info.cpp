@@ -40,7 +40,16 @@ int64_t available_memory(const std::string& root) {
   for_each_cgroup(root, "memory", [&](const std::string& folder, bool v2) {
     const auto limit = file_integer(folder + (v2 ? "/memory.max" : "/memory.limit_in_bytes"));
     const auto used = file_integer(folder + (v2 ? "/memory.current" : "/memory.usage_in_bytes"));
-    if (limit && used) available = std::min(available, std::max<int64_t>(0, *limit - *used));
+    if (!limit || !used) return;
+    // Cached file pages count as used, but the kernel drops them when somebody needs the memory.
+    int64_t reclaimable = 0;
+    if (const auto stat = read_small_file(folder + "/memory.stat")) {
+      for (const std::string_view line : split(*stat, '\n')) {
+        const std::string_view name = v2 ? "inactive_file " : "total_inactive_file ";
+        if (line.starts_with(name)) reclaimable = parse_int(line.substr(name.size())).value_or(0);
+      }
+    }
+    available = std::min(available, std::max<int64_t>(0, *limit - *used + reclaimable));
   });
   return available;
 }

@@ -19,7 +19,7 @@ Error open_error(const std::string& path, int number) {
   error.code = number == ENOENT || number == ENOTDIR ? Code::io_not_found
                : number == EACCES || number == EPERM ? Code::io_permission
                                                      : Code::io_read;
-  error.detail = std::strerror(number);
+  if (number != ENOENT && error.code != Code::io_permission) error.detail = std::strerror(number);
   error.where = path;
   return error;
 }

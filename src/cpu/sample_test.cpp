@@ -66,8 +66,8 @@ Oracle oracle(const std::vector<float>& logits, const SampleParams& p, const std
     order.push_back({static_cast<int32_t>(id), p.temperature > 0 ? z[id] / p.temperature : z[id], 0});
   }
   if (order.empty()) return result;
-  std::sort(order.begin(), order.end(),
-            [](const Entry& a, const Entry& b) { return a.z != b.z ? a.z > b.z : a.id < b.id; });
+  std::ranges::sort(order,
+                    [](const Entry& a, const Entry& b) { return a.z != b.z ? a.z > b.z : a.id < b.id; });
   if (p.temperature == 0) order.resize(1);
   if (p.temperature > 0 && p.top_k > 0 && static_cast<size_t>(p.top_k) < order.size()) {
     order.resize(static_cast<size_t>(p.top_k));

@@ -66,9 +66,9 @@ class RealModels : public testing::TestWithParam<Model> {
  protected:
   void SetUp() override {
     const char* folder = std::getenv("INFERD_TEST_MODELS");
-    if (folder == nullptr) GTEST_SKIP() << "INFERD_TEST_MODELS names no folder";
+    ASSERT_NE(folder, nullptr) << "INFERD_TEST_MODELS names no folder";
     path_ = std::string(folder) + "/" + GetParam().file;
-    if (!std::filesystem::exists(path_)) GTEST_SKIP() << "no " << path_;
+    ASSERT_TRUE(std::filesystem::exists(path_)) << path_ << "; ./dev models fetches it";
   }
   std::string path_;
 };

@@ -36,7 +36,7 @@ struct LogitBias {
 // One request's sampling, as the device reads it (fields: docs/api.md; order of use: docs/numerics.md).
 struct SampleParams {
   uint64_t seed;
-  uint32_t choice;             // index among n × prompts: part of the random counter
+  uint32_t choice;             // index among the n of its prompt: part of the random counter
   float temperature;           // 0: arg-max
   int32_t top_k;               // 0: off
   float top_p;                 // 1: off

@@ -460,22 +460,29 @@ TEST(Keys, every_route_but_health_needs_the_key) {
 TEST(Listening, errors_are_named) {
   TinyServer server;
   ServedModel model{.name = "m", .tokenizer = test::tiny_model_view().tokenizer, .engine = &server.engine()};
-  EXPECT_EQ(Server::start(model, {.port = server.port()}).error().code, Code::net_port);
-  EXPECT_EQ(Server::start(model, {.host = "203.0.113.1", .port = 0}).error().code, Code::net_open);
-  EXPECT_EQ(Server::start(model, {.host = "203.0.113.1", .port = 0, .allow_open = true}).error().code,
-            Code::net_host);
-  EXPECT_EQ(Server::start(model, {.host = "no such host", .port = 0}).error().code, Code::net_host);
-  EXPECT_EQ(Server::start(model, {.host = "0.0.0.0", .port = 0}).error().code, Code::net_open);
-  auto open = Server::start(model, {.host = "0.0.0.0", .port = 0, .allow_open = true}).value();
+  const auto bind_error = [](const ServerOptions& options) {
+    return ListenSocket::bind(options).error().code;
+  };
+  EXPECT_EQ(bind_error({.port = server.port()}), Code::net_port);
+  EXPECT_EQ(bind_error({.host = "203.0.113.1", .port = 0}), Code::net_open);
+  EXPECT_EQ(bind_error({.host = "203.0.113.1", .port = 0, .allow_open = true}), Code::net_host);
+  EXPECT_EQ(bind_error({.host = "no such host", .port = 0}), Code::net_host);
+  EXPECT_EQ(bind_error({.host = "0.0.0.0", .port = 0}), Code::net_open);
+  const auto start = [&](const ServerOptions& options) {
+    return Server::start(model, options, ListenSocket::bind(options).value()).value();
+  };
+  auto open = start({.host = "0.0.0.0", .port = 0, .allow_open = true});
   EXPECT_TRUE(open->base_url().starts_with("http://127.0.0.1:"));
   EXPECT_EQ(get(open->port(), "/health/live", {{"Host", "192.0.2.7:8000"}}).status,
             200);  // digits cannot be rebound
   EXPECT_EQ(get(open->port(), "/health/live", {{"Host", "evil.example"}}).status, 403);
-  auto keyed = Server::start(model, {.host = "0.0.0.0", .port = 0, .api_key = "0123456789abcdef"}).value();
+  auto keyed = start({.host = "0.0.0.0", .port = 0, .api_key = "0123456789abcdef"});
   EXPECT_EQ(get(keyed->port(), "/health/live", {{"Host", "box.lan"}}).status, 200);  // the key protects
-  auto six = Server::start(model, {.host = "::1", .port = 0});
-  if (six.ok()) {
-    EXPECT_TRUE((*six)->base_url().starts_with("http://[::1]:"));
+  const ServerOptions ipv6{.host = "::1", .port = 0};
+  auto socket = ListenSocket::bind(ipv6);
+  if (socket.ok()) {  // not every machine has IPv6
+    auto six = Server::start(model, ipv6, std::move(socket).value()).value();
+    EXPECT_TRUE(six->base_url().starts_with("http://[::1]:"));
   }
 }
 

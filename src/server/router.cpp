@@ -165,6 +165,10 @@ Handled Router::handle(size_t route, const HttpRequest& request) const {
   try {
     return kRoutes[route].handle(state_, request);
   } catch (const std::bad_alloc&) {  // this request was too much; the others go on
+    if (state_.options.log != nullptr) {
+      state_.options.log->error("server", request.request_id, " ", printable(request.path),
+                                ": out of memory");
+    }
     return error_reply({.code = Code::mem_alloc}, request.request_id);
   }
 }

@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstring>
+#include <utility>
 
 #include "base/strings.h"
 #include "server/shard.h"
@@ -83,17 +84,13 @@ class ServerImpl final : public Server {
     if (spare_ >= 0) ::close(spare_);
   }
 
-  Status listen(const asio::ip::tcp::endpoint& endpoint) {
+  Status listen(ListenSocket socket) {
     error_code error;
-    acceptor_->open(endpoint.protocol(), error);
-    if (!error) acceptor_->set_option(asio::socket_base::reuse_address(true), error);
-    if (!error) acceptor_->bind(endpoint, error);
+    const auto protocol = socket.is_ipv6() ? asio::ip::tcp::v6() : asio::ip::tcp::v4();
+    acceptor_->assign(protocol, socket.release(), error);
     if (!error) acceptor_->listen(kBacklog, error);
     if (!error) acceptor_->non_blocking(true, error);
-    if (error) {
-      const bool not_ours = error.value() == EADDRNOTAVAIL || error.value() == EAFNOSUPPORT;
-      return listen_error(not_ours ? Code::net_host : Code::net_port, state_.options, error.message());
-    }
+    if (error) return listen_error(Code::net_port, state_.options, error.message());
     const asio::ip::tcp::endpoint bound = acceptor_->local_endpoint(error);
     port_ = bound.port();
     std::string shown = bound.address().is_unspecified() ? (bound.address().is_v6() ? "::1" : "127.0.0.1")
@@ -248,16 +245,43 @@ class ServerImpl final : public Server {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::start(ServedModel model, ServerOptions options) {
-  INFERD_CHECK(model.engine != nullptr && model.tokenizer != nullptr && !model.name.empty() &&
-               options.shards >= 1 && (!options.api_key || !options.api_key->empty()));
+Result<ListenSocket> ListenSocket::bind(const ServerOptions& options) {
   INFERD_TRY(const asio::ip::tcp::endpoint endpoint, resolve(options));
-  const bool beyond_loopback = !endpoint.address().is_loopback();
-  if (beyond_loopback && !options.api_key && !options.allow_open) {
+  const bool is_loopback = endpoint.address().is_loopback();
+  if (!is_loopback && !options.api_key && !options.allow_open) {
     return Error{.code = Code::net_open, .detail = options.host};
   }
-  auto server = std::make_unique<ServerImpl>(std::move(model), options, beyond_loopback);
-  INFERD_TRY_STATUS(server->listen(endpoint));
+  const int descriptor = ::socket(endpoint.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (descriptor < 0) return listen_error(Code::net_host, options, std::strerror(errno));
+  ListenSocket socket(descriptor, endpoint.address().is_v6(), is_loopback);
+  const int yes = 1;
+  if (::setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+      ::bind(descriptor, endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0) {
+    const bool not_ours = errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT;
+    return listen_error(not_ours ? Code::net_host : Code::net_port, options, std::strerror(errno));
+  }
+  return socket;
+}
+
+ListenSocket::ListenSocket(int descriptor, bool is_ipv6, bool is_loopback)
+    : descriptor_(descriptor), is_ipv6_(is_ipv6), is_loopback_(is_loopback) {}
+
+ListenSocket::ListenSocket(ListenSocket&& other) noexcept
+    : descriptor_(other.release()), is_ipv6_(other.is_ipv6_), is_loopback_(other.is_loopback_) {}
+
+ListenSocket::~ListenSocket() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+int ListenSocket::release() {
+  return std::exchange(descriptor_, -1);
+}
+
+Result<std::unique_ptr<Server>> Server::start(ServedModel model, ServerOptions options, ListenSocket socket) {
+  INFERD_CHECK(model.engine != nullptr && model.tokenizer != nullptr && !model.name.empty() &&
+               options.shards >= 1 && (!options.api_key || !options.api_key->empty()));
+  auto server = std::make_unique<ServerImpl>(std::move(model), options, !socket.is_loopback());
+  INFERD_TRY_STATUS(server->listen(std::move(socket)));
   return std::unique_ptr<Server>(std::move(server));
 }
 

@@ -2,7 +2,8 @@
 // connections; it borrows the engine. Signals are the caller's: drain() and stop() may be called from any
 // thread.
 //
-//   auto server = Server::start(model, options);     // listens, answers
+//   auto socket = ListenSocket::bind(options);        // before the model is loaded
+//   auto server = Server::start(model, options, std::move(*socket));   // listens, answers
 //   ... (*server)->drain();                           // no new requests; running ones go on
 //   (*server)->wait();                                // all answered, or the grace is over
 //   engine.stop();
@@ -52,11 +53,32 @@ struct ServerOptions {
   const Clock* clock = &monotonic_clock();
 };
 
-class Server {
+// An address that is ours, with nobody listening on it yet: what is wrong with it is known before a model is
+// loaded, and until the server starts clients are refused, not kept waiting.
+class ListenSocket {
  public:
   // E-NET-001 the port is taken, E-NET-002 the address is not this machine's, E-NET-003 beyond loopback
   // without a key.
-  static Result<std::unique_ptr<Server>> start(ServedModel model, ServerOptions options);
+  static Result<ListenSocket> bind(const ServerOptions& options);
+  ListenSocket(ListenSocket&& other) noexcept;
+  ListenSocket& operator=(ListenSocket&& other) = delete;
+  ~ListenSocket();
+
+  int release();  // the descriptor, for a new owner
+  bool is_ipv6() const { return is_ipv6_; }
+  bool is_loopback() const { return is_loopback_; }
+
+ private:
+  ListenSocket(int descriptor, bool is_ipv6, bool is_loopback);
+  int descriptor_;
+  bool is_ipv6_;
+  bool is_loopback_;
+};
+
+class Server {
+ public:
+  // E-NET-001 when another program began to listen on the port meanwhile.
+  static Result<std::unique_ptr<Server>> start(ServedModel model, ServerOptions options, ListenSocket socket);
 
   // As stop() and wait(). Requests that are still in the engine get no answer any more.
   virtual ~Server() = default;

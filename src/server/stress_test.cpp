@@ -427,28 +427,6 @@ TEST(Drain, stop_ends_a_long_grace_at_once) {
   EXPECT_TRUE(eventually([&] { return server.metrics().kv_blocks_active.value() == 0; }));
 }
 
-TEST(Descriptors, when_none_is_left_clients_are_turned_away_and_it_recovers) {
-  TinyServer server;
-  EXPECT_EQ(get(server.port(), "/health/live").status, 200);
-  rlimit old{};
-  ::getrlimit(RLIMIT_NOFILE, &old);
-  const rlimit tight{.rlim_cur = static_cast<rlim_t>(test::open_descriptors() + 8), .rlim_max = old.rlim_max};
-  ::setrlimit(RLIMIT_NOFILE, &tight);
-  {
-    // Client and server share the limit: these use up what is left, and the server cannot take all of them.
-    std::vector<std::unique_ptr<HttpClient>> clients;
-    for (int i = 0; i < 5; ++i) clients.push_back(std::make_unique<HttpClient>(server.port()));
-    const rlimit none{.rlim_cur = static_cast<rlim_t>(8), .rlim_max = old.rlim_max};
-    ::setrlimit(RLIMIT_NOFILE, &none);
-    EXPECT_TRUE(eventually([&] {
-      return std::ranges::any_of(clients, [](const auto& client) { return client->wait_closed(5ms); });
-    }));
-    ::setrlimit(RLIMIT_NOFILE, &old);
-  }
-  EXPECT_TRUE(eventually([&] { return get(server.port(), "/health/live").status == 200; }));
-  EXPECT_GT(sample(get(server.port(), "/metrics").body, "inferd_http_connections_refused_total"), 0);
-}
-
 // 1,000 streams need 2,000 descriptors here, since the clients live in this process too.
 TEST(ManyStreams, all_finish_and_pages_still_answer) {
   const size_t streams = kSlowBuild ? 60 : 1000;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <ostream>
 #include <random>
 
 #include "base/utf8.h"
@@ -20,6 +21,7 @@ struct Model {
   const char* golden;
   const char* file;
   double load_limit_s;
+  friend void PrintTo(const Model& model, std::ostream* out) { *out << model.golden; }
 };
 
 const Model kSmollm2 = {"smollm2", "smollm2.gguf", 0.020};

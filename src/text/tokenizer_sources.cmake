@@ -13,4 +13,4 @@ inferd_test(output_text_test SOURCES output_text_test.cpp stop_matcher_test.cpp 
 inferd_test(tokenizer_test SOURCES tokenizer_test.cpp LINKS inferd_text)
 inferd_test(tokenizer_threads_test SOURCES tokenizer_threads_test.cpp LINKS inferd_text THREADS)
 inferd_test(tokenizer_real_test SOURCES tokenizer_real_test.cpp tokenizer_test_data.cpp LINKS inferd_text ZLIB::ZLIB
-  REAL_MODEL)
+  REAL_MODEL SERIAL)

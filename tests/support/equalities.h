@@ -14,12 +14,13 @@ struct EqualityOptions {
   std::function<Backend(int threads)> backend;
   std::string model;  // path
   int requests = 200;
-  int32_t ctx = 352;  // 240 + longest_output, and a little
+  int32_t ctx = 352;  // the longest prompt + longest_output, and a little
   int32_t longest_output = 96;
+  int32_t long_prompts = 0;  // so many prompts of 1,100 to 1,600 ids
   KvDType kv_dtype = KvDType::bf16;
 };
 
-// Prompts of 1 to 200 ids, some sharing beginnings; half of them greedy, half sampled with penalties and
+// Prompts of 1 to 240 ids (and long_prompts), some sharing beginnings; half of them greedy, half sampled with penalties and
 // truncation; all with log-probabilities.
 std::vector<Request> equality_requests(const EqualityOptions& options, int32_t vocab);
 
@@ -29,7 +30,7 @@ class Equalities {
   explicit Equalities(EqualityOptions options);
 
   void among_others();  // 32 sequences a step, all requests at once
-  void in_chunks(int32_t chunk);
+  void in_chunks(int32_t chunk);  // some prompt takes three chunks or more
   void after_prefix_hits();  // the same engine answers everything twice
   void after_preemption();   // a pool too small for what runs
   void with_two_threads();

@@ -135,7 +135,7 @@ TinyServer::TinyServer(const TinyServerOptions& options) : view_(tiny_model_view
                                 .defaults = options.defaults,
                                 .created = 1700000000,
                                 .facts = {{"architecture", "llama"}, {"file", "tiny <f32>"}}},
-                               server_options));
+                               server_options, must(ListenSocket::bind(server_options))));
 }
 
 TinyServer::~TinyServer() {
