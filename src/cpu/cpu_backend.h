@@ -1,6 +1,5 @@
 // The CPU backend: every verb in SIMD, over weights repacked at load. Results do not depend on threads, batch
-// or instruction set (docs/numerics.md names the one exception: bf16 weights on chips with bf16 dot
-// products).
+// or instruction set (docs/numerics.md).
 #pragma once
 
 #include <optional>

@@ -188,7 +188,7 @@ void CpuOps::gather_rows(MatrixView x, const PackedWeight& table, const int32_t*
 }
 
 Result<std::unique_ptr<PackedWeight>> CpuOps::pack(std::span<const RowGroup> groups) {
-  INFERD_TRY_STATUS(CpuWeight::check(groups));
+  INFERD_TRY_STATUS(check_groups(groups));
   INFERD_TRY(SlabPart memory,
              slabs_.take(CpuWeight::bytes_of(groups), groups.empty() ? "weights" : groups.front().name));
   return std::unique_ptr<PackedWeight>(std::make_unique<CpuWeight>(groups, std::move(memory), pool_));

@@ -3,8 +3,7 @@
 //
 // Every kernel of every instruction set level, for any number of columns and threads, gives these bits; tests
 // hold them to it. A kernel may order integer sums as it likes, they are exact. Floats: per block one fma
-// (two with mins) into one accumulator per output, blocks in ascending order. The one exception: BF16 weights
-// on chips with bf16 dot products.
+// (two with mins) into one accumulator per output, blocks in ascending order.
 #pragma once
 
 #include <cmath>

@@ -132,28 +132,6 @@ TEST_P(Linear, switches_type_inside_one_weight) {
   expect_spec(*backend.ops, groups, 33, {1, 2, 3, 4, 5, 32, 33}, true, 22);
 }
 
-TEST_P(Linear, does_not_depend_on_the_number_of_threads) {
-  Random random(31);
-  std::vector<OwnedGroup> groups;
-  groups.push_back(test::random_group("a", DType::q4_k, 301, 1024, random));
-  groups.push_back(test::random_group("b", DType::q5_0, 77, 1024, random));
-  groups.push_back(test::random_group("c", DType::f16, 50, 1024, random));
-  const std::vector<float> x = random.floats(80 * 1024);
-  std::vector<float> first;
-  for (const int threads : {1, 2, 3, 7}) {
-    const Backend backend = backend_of(GetParam(), threads);
-    const auto weight = pack(*backend.ops, groups);
-    for (const int64_t batch : {int64_t{80}, int64_t{1}}) {
-      GuardedMatrix in(batch, 1024, std::vector<float>(x.begin(), x.begin() + batch * 1024));
-      GuardedMatrix out(batch, 428);
-      backend.ops->linear(out.view(), in.view(), *weight, nullptr);
-      std::vector<float> y = out.packed();
-      if (first.empty()) first = y;
-      ASSERT_TRUE(test::same_bits(y, {first.begin(), first.begin() + batch * 428})) << threads << " threads";
-    }
-  }
-}
-
 TEST_P(Linear, carries_a_nan_or_an_infinity_to_every_output_of_its_row_and_to_no_other) {
   const Backend backend = backend_of(GetParam(), 1);
   for (const DType type : kTypes) {
@@ -190,18 +168,6 @@ TEST_P(Linear, takes_zero_and_tiny_activations_as_zero) {
       for (int64_t r = 0; r < 20; ++r) EXPECT_EQ(out.row(0)[r], 0.0f) << dtype_name(type);
     }
   }
-}
-
-TEST_P(Linear, does_nothing_for_no_rows) {
-  const Backend backend = backend_of(GetParam(), 2);
-  Random random(61);
-  std::vector<OwnedGroup> groups;
-  groups.push_back(test::random_group("w", DType::q8_0, 20, 64, random));
-  const auto weight = pack(*backend.ops, groups);
-  GuardedMatrix in(0, 64);
-  GuardedMatrix out(0, 20);
-  backend.ops->linear(out.view(), in.view(), *weight, nullptr);
-  EXPECT_TRUE(out.guards_intact());
 }
 
 // Blocks of random bytes and their values by gguf-py: what gather_rows reads back out of the packed form.
@@ -244,16 +210,6 @@ TEST(CpuBackend, refuses_a_level_that_the_machine_lacks) {
   ASSERT_FALSE(backend.ok());
   EXPECT_EQ(backend.error().code, Code::cpu_isa);
   EXPECT_NE(backend.error().message().find("avx512"), std::string::npos);
-}
-
-TEST(CpuBackend, names_a_tensor_whose_rows_are_no_whole_blocks) {
-  const Backend backend = backend_of(IsaLevel::portable, 1);
-  const RowGroup group{"blk.0.ffn_up.weight", DType::q4_k, 1, 300, {}};
-  const auto packed = backend.ops->pack(std::span(&group, 1));
-  ASSERT_FALSE(packed.ok());
-  EXPECT_EQ(packed.error().code, Code::model_tensor_type);
-  EXPECT_NE(packed.error().message().find("blk.0.ffn_up.weight: rows of 300 elements"), std::string::npos)
-      << packed.error().message();
 }
 
 }  // namespace

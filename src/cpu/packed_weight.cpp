@@ -304,20 +304,6 @@ void read_block(float* out, DType type, const uint8_t* block, int64_t lane) {
 
 }  // namespace
 
-Status CpuWeight::check(std::span<const RowGroup> groups) {
-  for (const RowGroup& group : groups) {
-    const int32_t block = dtype_info(group.dtype).block_elements;
-    if (group.cols % block != 0) {
-      return Error{.code = Code::model_tensor_type,
-                   .detail = cat(group.name, ": rows of ", group.cols, " elements; ", dtype_name(group.dtype),
-                                 " needs a multiple of ", block)};
-    }
-    INFERD_CHECK(group.cols == groups.front().cols, group.name, " has ", group.cols, " cols, not ",
-                 groups.front().cols);
-  }
-  return {};
-}
-
 int64_t CpuWeight::bytes_of(std::span<const RowGroup> groups) {
   int64_t bytes = 0;
   for (const RowGroup& group : groups)

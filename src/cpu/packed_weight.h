@@ -21,12 +21,10 @@ class CpuWeight final : public PackedWeight {
     uint8_t* data;
   };
 
-  // E-MODEL-006 names a group whose rows are no whole blocks.
-  static Status check(std::span<const RowGroup> groups);
-  // Bytes of the packed form. Requires check().
+  // Bytes of the packed form. Requires check_groups().
   static int64_t bytes_of(std::span<const RowGroup> groups);
 
-  // Lays the groups out in `memory`, bytes_of() of it. Requires check().
+  // Lays the groups out in `memory`, bytes_of() of it. Requires check_groups().
   CpuWeight(std::span<const RowGroup> groups, SlabPart memory, ThreadPool& pool);
 
   std::span<const Tiles> tiles() const { return tiles_; }

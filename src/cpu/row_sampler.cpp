@@ -325,8 +325,9 @@ void RowSampler::sample(SampleResult& out, float* logits, const SampleParams& pa
   }
   const float largest = largest_of(x, bad);
   if (largest == -INFINITY) {
+    out = {};  // without the raw log-probabilities
+    out.id = -1;
     out.status = SampleResult::nothing_allowed;
-    out.top_count = 0;
     return;
   }
 

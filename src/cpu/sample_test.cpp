@@ -1,5 +1,5 @@
 // Sampling on the CPU against a plain oracle that sorts the whole vocabulary and works in double, token for
-// token over many seeds; and against itself, byte for byte, over levels, threads and batches.
+// token over many seeds.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,13 +7,16 @@
 
 #include "base/rng.h"
 #include "cpu/cpu_backend.h"
-#include "ops_batch.h"
+#include "ops_sampling.h"
 
 namespace inferd {
 namespace {
 
 using test::GuardedMatrix;
+using test::LogitKind;
 using test::Random;
+using test::random_logits;
+using test::random_params;
 using test::Step;
 
 struct Token {
@@ -63,7 +66,8 @@ Oracle oracle(const std::vector<float>& logits, const SampleParams& p, const std
     order.push_back({static_cast<int32_t>(id), p.temperature > 0 ? z[id] / p.temperature : z[id], 0});
   }
   if (order.empty()) return result;
-  std::ranges::sort(order, [](const Entry& a, const Entry& b) { return a.z != b.z ? a.z > b.z : a.id < b.id; });
+  std::ranges::sort(order,
+                    [](const Entry& a, const Entry& b) { return a.z != b.z ? a.z > b.z : a.id < b.id; });
   if (p.temperature == 0) order.resize(1);
   if (p.temperature > 0 && p.top_k > 0 && static_cast<size_t>(p.top_k) < order.size()) {
     order.resize(static_cast<size_t>(p.top_k));
@@ -124,70 +128,11 @@ Backend backend_of(IsaLevel level, int threads, int64_t vocab, int32_t logit_row
   return std::move(backend).value();
 }
 
-enum class Kind { peaked, flat, ties, holes };
-
-std::vector<float> random_logits(Kind kind, int64_t vocab, Random& random) {
-  std::vector<float> x;
-  for (int64_t i = 0; i < vocab; ++i) {
-    // The sum of three uniforms is near enough to a bell.
-    const float bell = random.uniform(-2, 2) + random.uniform(-2, 2) + random.uniform(-2, 2);
-    switch (kind) {
-      case Kind::peaked:
-        x.push_back(bell * 3);
-        break;
-      case Kind::flat:
-        x.push_back(bell * 0.05f);
-        break;
-      case Kind::ties:
-        x.push_back(std::nearbyint(bell));
-        break;
-      case Kind::holes:
-        x.push_back(random.below(4) == 0 ? bell * 2 : -INFINITY);
-        break;
-    }
-  }
-  return x;
-}
-
 struct Case {
   SampleParams params;
   std::vector<float> logits;
   std::vector<bool> banned;
 };
-
-// The first `vocab` bits of a mask.
-std::vector<uint32_t> bits_of(const std::vector<bool>& banned) {
-  std::vector<uint32_t> words((banned.size() + 31) / 32);
-  for (size_t i = 0; i < banned.size(); ++i) words[i / 32] |= static_cast<uint32_t>(banned[i]) << (i % 32);
-  return words;
-}
-
-SampleParams random_params(Random& random, int64_t vocab) {
-  SampleParams p = Step::plain_params();
-  const auto pick = [&random](std::initializer_list<float> values) {
-    return *(values.begin() + random.below(static_cast<int32_t>(values.size())));
-  };
-  p.temperature = pick({0, 0.3f, 0.7f, 1, 1, 1.9f});
-  p.top_k = static_cast<int32_t>(pick({0, 0, 1, 5, 40, 100, 700, 5000}));
-  p.top_p = pick({1, 1, 0.99f, 0.9f, 0.5f, 0.01f});
-  p.min_p = pick({0, 0, 0.02f, 0.3f, 1});
-  p.repetition = pick({1, 1, 1.3f, 0.8f});
-  p.frequency = pick({0, 0, 0.7f, -0.4f});
-  p.presence = pick({0, 0, 1.1f, -0.6f});
-  p.min_tokens = random.below(6);
-  p.stop_count = random.below(4);
-  for (int32_t i = 0; i < p.stop_count; ++i) p.stop_ids[i] = random.below(static_cast<int32_t>(vocab));
-  p.bias_count = random.below(3) == 0 ? 20 : 0;
-  for (int32_t i = 0; i < p.bias_count; ++i) {
-    p.bias[i] = {static_cast<int32_t>((i * vocab) / 20), pick({-100, 100, 2.5f, -1})};
-  }
-  p.logprobs = random.below(24) - 3;
-  if (p.logprobs < -1) p.logprobs = -1;
-  if (p.logprobs > kMaxTopLogprobs) p.logprobs = kMaxTopLogprobs;
-  p.processed_logprobs = random.below(2);
-  p.choice = static_cast<uint32_t>(random.below(3));
-  return p;
-}
 
 class Sample : public testing::TestWithParam<IsaLevel> {
  protected:
@@ -196,7 +141,7 @@ class Sample : public testing::TestWithParam<IsaLevel> {
     const auto vocab = static_cast<int64_t>(c.logits.size());
     constexpr int32_t kDraws = 32;
     Step step(std::vector<test::StepRow>(kDraws, {8, 1, 1}), 64, 16, random, 2);
-    const std::vector<uint32_t> banned = bits_of(c.banned);
+    const std::vector<uint32_t> banned = test::mask_words(c.banned);
     step.batch().banned = banned.data();
     const SeqState state = step.state();
     std::vector<Oracle> wanted;
@@ -277,7 +222,7 @@ TEST_P(Sample, draws_the_oracles_token_for_every_mix_of_parameters) {
   for (const int64_t vocab : {1, 5, 63, 64, 65, 300, 1023, 1025, 2500}) {
     const Backend backend = backend_of(GetParam(), 2, vocab);
     for (int i = 0; i < 40; ++i) {
-      const auto kind = static_cast<Kind>(random.below(4));
+      const auto kind = static_cast<LogitKind>(random.below(4));
       Case c{random_params(random, vocab), random_logits(kind, vocab, random),
              std::vector<bool>(static_cast<size_t>(vocab))};
       if (random.below(3) == 0) {
@@ -293,7 +238,7 @@ TEST_P(Sample, keeps_to_the_oracle_where_the_nucleus_outgrows_the_short_lists) {
   Random random(4);
   const int64_t vocab = 20000;
   const Backend backend = backend_of(GetParam(), 2, vocab);
-  for (const Kind kind : {Kind::flat, Kind::ties}) {
+  for (const LogitKind kind : {LogitKind::flat, LogitKind::ties}) {
     for (const float top_p : {0.3f, 0.05f, 0.999f}) {
       Case c{Step::plain_params(), random_logits(kind, vocab, random),
              std::vector<bool>(static_cast<size_t>(vocab))};
@@ -301,26 +246,6 @@ TEST_P(Sample, keeps_to_the_oracle_where_the_nucleus_outgrows_the_short_lists) {
       c.params.logprobs = 20;
       c.params.processed_logprobs = 1;
       ASSERT_NO_FATAL_FAILURE(expect_oracle(backend, c, random)) << top_p;
-    }
-  }
-}
-
-TEST_P(Sample, refuses_nan_and_infinity_and_leaves_the_sequence_as_it_was) {
-  const Backend backend = backend_of(GetParam(), 1, 300);
-  for (const float bad : {NAN, -NAN, INFINITY}) {
-    for (const int64_t at : {0, 17, 299}) {
-      Random random(5);
-      Step step({{3, 1, 1}, {4, 1, 1}}, 16, 16, random);
-      GuardedMatrix logits(2, 300, random.floats(600));
-      logits.row(0)[at] = bad;
-      backend.ops->begin_step(step.batch(), step.state());
-      std::vector<SampleResult> out(2);
-      backend.ops->sample(out.data(), logits.view(), step.batch(), step.state(), {300});
-      EXPECT_EQ(out[0].status, SampleResult::not_a_number);
-      EXPECT_EQ(out[0].id, -1);
-      EXPECT_EQ(out[1].status, SampleResult::ok);
-      EXPECT_EQ(step.state().known[step.slot(0)], 4);
-      EXPECT_EQ(step.state().known[step.slot(1)], 6);
     }
   }
 }
@@ -351,50 +276,6 @@ TEST_P(Sample, several_rows_of_logits_of_one_sequence_see_each_others_tokens) {
 
 INSTANTIATE_TEST_SUITE_P(EveryLevel, Sample, testing::ValuesIn(available_isa_levels()),
                          [](const auto& instance) { return std::string(isa_name(instance.param)); });
-
-// Levels, threads (a row cut among workers) and batch-mates leave every byte of a result as it is.
-TEST(SampleLevels, give_the_same_bytes) {
-  const int64_t vocab = 30000;
-  Random random(8);
-  std::vector<SampleParams> params;
-  std::vector<std::vector<float>> rows;
-  for (int i = 0; i < 12; ++i) {
-    params.push_back(random_params(random, vocab));
-    rows.push_back(random_logits(static_cast<Kind>(i % 4), vocab, random));
-  }
-  const auto draw = [&](const Backend& backend, size_t first, size_t count) {
-    Random ids(9);
-    Step step(std::vector<test::StepRow>(count, {5, 1, 1}), 64, 16, ids);
-    const SeqState state = step.state();
-    GuardedMatrix logits(static_cast<int64_t>(count), vocab);
-    for (size_t i = 0; i < count; ++i) {
-      step.params(i) = params[first + i];
-      for (int32_t t = 0; t < 6; ++t)
-        state.ids[step.slot(i) * state.ctx + t] = 100 * t + static_cast<int32_t>(first + i);
-      std::copy(rows[first + i].begin(), rows[first + i].end(), logits.row(static_cast<int64_t>(i)));
-    }
-    backend.ops->begin_step(step.batch(), state);
-    std::vector<SampleResult> out(count);
-    backend.ops->sample(out.data(), logits.view(), step.batch(), state, {vocab});
-    return out;
-  };
-  std::vector<SampleResult> first;
-  for (const IsaLevel level : available_isa_levels()) {
-    for (const int threads : {1, 2, 4}) {
-      const Backend backend = backend_of(level, threads, vocab);
-      std::vector<SampleResult> batched = draw(backend, 0, 12);
-      if (first.empty()) first = batched;
-      std::vector<SampleResult> alone;
-      for (size_t i = 0; i < 12; ++i) alone.push_back(draw(backend, i, 1).front());
-      for (size_t i = 0; i < 12; ++i) {
-        EXPECT_EQ(std::memcmp(&batched[i], &first[i], sizeof(SampleResult)), 0)
-            << isa_name(level) << " " << threads << " " << i;
-        EXPECT_EQ(std::memcmp(&alone[i], &first[i], sizeof(SampleResult)), 0)
-            << isa_name(level) << " " << threads << " " << i;
-      }
-    }
-  }
-}
 
 }  // namespace
 }  // namespace inferd

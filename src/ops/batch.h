@@ -110,7 +110,8 @@ struct BatchView {
 
 // What was drawn for one row of logits.
 struct SampleResult {
-  // not_a_number: a logit is NaN or +infinity. nothing_allowed: every id is banned or at −infinity.
+  // not_a_number: a logit is NaN or +infinity. nothing_allowed: every id is banned or at −infinity. Both
+  // leave the rest 0.
   enum Status : int32_t { ok = 0, not_a_number = 1, nothing_allowed = 2 };
   Status status;
   int32_t id;         // −1 unless ok

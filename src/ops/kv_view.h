@@ -3,7 +3,9 @@
 // A page holds `page_tokens` tokens of one sequence for all layers of a KV group. The pool of a group is
 // [layer][page][K or V][kv_head][token][head_dim], so a page's K of one head is contiguous and a layer's
 // pages lie together. q8_0 stores int8 values and, after the page's values of one head, one float scale per
-// token: x = scale · q, the scale is absmax / 127, per token and head, never per page.
+// token: x = scale · q, the scale is absmax / 127, per token and head, never per page. A head whose absmax is
+// under kSmallest is stored as zeros; one with a NaN or an infinity as zeros with a scale that is not finite,
+// so that what reads it is not finite either.
 #pragma once
 
 #include <cstddef>
@@ -37,6 +39,8 @@ inline std::optional<KvDType> parse_kv_dtype(std::string_view name) {
 }
 
 struct KvLayout {
+  static constexpr float kSmallest = 0x1.0p-120f;  // so that 127 / absmax stays finite
+
   KvDType dtype = KvDType::bf16;
   int32_t layers = 0;
   int32_t kv_heads = 0;

@@ -1,6 +1,23 @@
 #include "ops/ops.h"
 
+#include "base/check.h"
+#include "base/strings.h"
+
 namespace inferd {
+
+Status check_groups(std::span<const RowGroup> groups) {
+  for (const RowGroup& group : groups) {
+    const int32_t block = dtype_info(group.dtype).block_elements;
+    if (group.cols % block != 0) {
+      return Error{.code = Code::model_tensor_type,
+                   .detail = cat(group.name, ": rows of ", group.cols, " elements; ", dtype_name(group.dtype),
+                                 " needs a multiple of ", block)};
+    }
+    INFERD_CHECK(group.cols == groups.front().cols, group.name, " has ", group.cols, " cols, not ",
+                 groups.front().cols);
+  }
+  return {};
+}
 
 void Ops::reduce(MatrixView) {}
 

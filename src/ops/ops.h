@@ -33,6 +33,9 @@ struct RowGroup {
       data;  // rows one after another, as the file stores them; empty when only sizes are asked
 };
 
+// E-MODEL-006 names a group whose rows are no whole blocks of its type. Requires the same cols of all.
+Status check_groups(std::span<const RowGroup> groups);
+
 // Row groups laid out as the backend likes. Groups keep name, type and place: rows [first_row, first_row +
 // rows).
 class PackedWeight {

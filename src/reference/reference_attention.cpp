@@ -33,12 +33,17 @@ void write_head(std::byte* page, const KvLayout& layout, int32_t offset, const f
       }
       return;
     case KvDType::q8_0: {
-      float largest = 0;
-      for (int64_t d = 0; d < layout.head_dim; ++d) largest = std::max(largest, std::fabs(x[d]));
-      const float scale = largest / 127.0f;
-      const float inverse = largest == 0 ? 0 : 127.0f / largest;
+      float largest = 0;  // NaN when one is
       for (int64_t d = 0; d < layout.head_dim; ++d) {
-        const auto q = static_cast<int8_t>(std::nearbyint(x[d] * inverse));
+        const float magnitude = std::fabs(x[d]);
+        if (magnitude > largest || std::isnan(magnitude)) largest = magnitude;
+      }
+      const bool tiny = largest < KvLayout::kSmallest;
+      const float scale = tiny ? 0.0f : largest / 127.0f;
+      const float inverse = 127.0f / largest;
+      for (int64_t d = 0; d < layout.head_dim; ++d) {
+        const auto q =
+            tiny || !std::isfinite(largest) ? int8_t{0} : static_cast<int8_t>(std::nearbyint(x[d] * inverse));
         std::memcpy(page + first + d, &q, 1);
       }
       std::memcpy(page + int64_t{layout.page_tokens} * layout.head_dim + int64_t{offset} * 4, &scale, 4);

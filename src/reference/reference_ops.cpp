@@ -63,13 +63,12 @@ float dot(const float* a, const float* b, int64_t n) {
 }  // namespace
 
 Result<std::unique_ptr<PackedWeight>> ReferenceOps::pack(std::span<const RowGroup> groups) {
+  INFERD_TRY_STATUS(check_groups(groups));
   auto buffer = device_.allocate(packed_bytes(groups), groups.empty() ? "no weights" : groups.front().name);
   if (!buffer.ok()) return std::move(buffer).error();
   auto weight = std::make_unique<FloatWeight>(groups, std::move(buffer).value());
   int64_t at = 0;
   for (const RowGroup& group : groups) {
-    INFERD_CHECK(group.cols == weight->cols(), group.name, " has ", group.cols, " cols, not ",
-                 weight->cols());
     const auto bytes = static_cast<size_t>(row_bytes(group.dtype, group.cols));
     for (int64_t row = 0; row < group.rows; ++row, ++at) {
       dequantise_row({weight->row(at), static_cast<size_t>(group.cols)}, group.dtype,

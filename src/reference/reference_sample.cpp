@@ -48,17 +48,20 @@ std::vector<float> log_probabilities(const std::vector<float>& x) {
   return logs;
 }
 
-void report(SampleResult& out, const std::vector<float>& logs, int32_t count) {
+// Log-probabilities of logits x; −infinity: not listed. Ordered by the logits, as close ones may round to the
+// same log-probability.
+void report(SampleResult& out, const std::vector<float>& x, int32_t count) {
+  const std::vector<float> logs = log_probabilities(x);
   out.logprob = logs[static_cast<size_t>(out.id)];
   std::vector<Candidate> order;
-  for (size_t i = 0; i < logs.size(); ++i) {
-    if (logs[i] > -INFINITY) order.push_back({static_cast<int32_t>(i), logs[i]});
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (x[i] > -INFINITY) order.push_back({static_cast<int32_t>(i), x[i]});
   }
   std::sort(order.begin(), order.end(), likelier);
   out.top_count = std::min(count, static_cast<int32_t>(order.size()));
   for (int32_t i = 0; i < out.top_count; ++i) {
     out.top_ids[i] = order[static_cast<size_t>(i)].id;
-    out.top_logprobs[i] = order[static_cast<size_t>(i)].x;
+    out.top_logprobs[i] = logs[static_cast<size_t>(out.top_ids[i])];
   }
 }
 
@@ -145,6 +148,7 @@ void ReferenceOps::sample(SampleResult* out, MatrixView logits, const BatchView&
       continue;
     }
     std::sort(order.begin(), order.end(), likelier);
+    const std::vector<Candidate> sorted = order;
     if (p.temperature > 0) {
       keep_candidates(order, p);
     } else {
@@ -154,11 +158,13 @@ void ReferenceOps::sample(SampleResult* out, MatrixView logits, const BatchView&
     result.id = draw(order, uniform_draw(p.seed, static_cast<uint32_t>(output), 0, p.choice));
 
     if (p.logprobs >= 0 && p.processed_logprobs != 0) {
-      std::vector<float> final_logits(x.size(), -INFINITY);
-      for (const Candidate& c : order) final_logits[static_cast<size_t>(c.id)] = std::log(c.x);
-      report(result, log_probabilities(final_logits), p.logprobs);
+      // From the logits and not from the probabilities, which may be too small for a float; those kept are
+      // the first of the sorted ones.
+      std::vector<float> kept(x.size(), -INFINITY);
+      for (size_t i = 0; i < order.size(); ++i) kept[static_cast<size_t>(sorted[i].id)] = sorted[i].x;
+      report(result, kept, p.logprobs);
     } else if (p.logprobs >= 0) {
-      report(result, log_probabilities(raw), p.logprobs);
+      report(result, raw, p.logprobs);
     }
     state.ids[int64_t{slot} * state.ctx + known] = result.id;
     state.known[slot] = known + 1;

@@ -15,8 +15,6 @@
 #include "base/check.h"
 #include "base/strings.h"
 
-extern char** environ;
-
 namespace inferd::test {
 namespace {
 
@@ -59,7 +57,7 @@ Process::Process(const std::string& program, const std::vector<std::string>& arg
   for (char** entry = environ; *entry != nullptr; ++entry) set(*entry);
   for (const std::string& entry : options.environment) set(entry);
   std::vector<std::string> environment;
-  for (const auto& [name, value] : variables) environment.push_back(name + "=" + value);
+  for (const auto& [name, value] : variables) environment.push_back(cat(name, "=", value));
   std::vector<std::string> argv = arguments;
   argv.insert(argv.begin(), program);
   const int failed = ::posix_spawn(&pid_, program.c_str(), &actions, nullptr, pointers(argv).data(),
