@@ -61,6 +61,9 @@ void print_row(const Measured& measured) {
 
 Result<std::vector<Measured>> run_with_threads(const Options& options, ProgressPrinter& progress,
                                                int32_t threads) {
+  // Before the engine's own pool keeps this thread to one CPU, which a later pool would take for all there
+  // are.
+  ThreadPool pool(threads);
   Options sized = options;
   const std::vector<EngineBenchCase> cases = cases_of(options);
   int32_t longest = 0;
@@ -83,7 +86,6 @@ Result<std::vector<Measured>> run_with_threads(const Options& options, ProgressP
   INFERD_TRY(const MemoryPlan plan, loader.plan(model));
   INFERD_TRY(std::unique_ptr<Engine> engine, loader.load(model, plan, {}));
   model.file.reset();
-  ThreadPool pool(threads);
   std::vector<Measured> all;
   uint64_t salt = 1;
   for (const EngineBenchCase& test : cases) {

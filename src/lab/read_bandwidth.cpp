@@ -10,20 +10,21 @@
 namespace inferd {
 namespace {
 
-// The exclusive or of a buffer, 256 bytes a turn in independent accumulators.
+// The exclusive or of a buffer, 128 bytes a turn in eight accumulators of the size that every x86-64 has
+// registers for: two loads a cycle, several times what memory delivers.
 uint64_t sweep(const std::byte* data, int64_t bytes) {
-  using Lanes = uint64_t __attribute__((vector_size(64)));
-  Lanes sum[4] = {};
-  for (int64_t at = 0; at + 256 <= bytes; at += 256) {
-    for (int64_t i = 0; i < 4; ++i) {
+  using Lanes = uint64_t __attribute__((vector_size(16)));
+  Lanes sum[8] = {};
+  for (int64_t at = 0; at + 128 <= bytes; at += 128) {
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < 8; ++i) {
       Lanes lanes;
-      std::memcpy(&lanes, data + at + i * 64, sizeof lanes);
+      std::memcpy(&lanes, data + at + i * 16, sizeof lanes);
       sum[i] ^= lanes;
     }
   }
-  const Lanes all = sum[0] ^ sum[1] ^ sum[2] ^ sum[3];
   uint64_t result = 0;
-  for (int i = 0; i < 8; ++i) result ^= all[i];
+  for (const Lanes lanes : sum) result ^= lanes[0] ^ lanes[1];
   return result;
 }
 
