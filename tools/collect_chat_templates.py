@@ -1,4 +1,4 @@
-"""Collects chat templates into one folder for src/text/compare_templates.cpp.
+"""Collects chat templates into one folder for tests/compare_templates.cpp.
 
 The templates belong to other people and are not kept in this tree. Each is found by name in the golden
 templates.json, checked against the hash there, and written as FOLDER/NAME with "/" turned into "__".

@@ -9,8 +9,6 @@ list(APPEND INFERD_TEXT_SOURCES
 inferd_test(chat_template_test SOURCES chat_template_test.cpp LINKS inferd_text THREADS)
 inferd_test(jinja_test SOURCES jinja_vectors_test.cpp jinja_hostile_test.cpp LINKS inferd_text)
 inferd_test(jinja_fuzz_test SOURCES jinja_fuzz_test.cpp ../../fuzz/jinja_fuzz.cpp LINKS inferd_text)
-add_executable(compare_templates EXCLUDE_FROM_ALL compare_templates.cpp chat_template_golden.cpp)
-target_link_libraries(compare_templates PRIVATE inferd_flags inferd_text inferd_test_support)
 inferd_test(chat_template_model_test SOURCES chat_template_model_test.cpp chat_template_golden.cpp
   LINKS inferd_text inferd_test_support REAL_MODEL)
 
