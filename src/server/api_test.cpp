@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <regex>
 
 #include "base/strings.h"
 #include "base/utf8.h"
@@ -122,40 +123,47 @@ TEST(ChatCompletions, the_seed_repeats_an_answer_and_a_drawn_one_is_given_back) 
 
 TEST(ChatCompletions, streamed_and_whole_answers_are_equal) {
   const TinyServer server;
-  for (const std::string_view extra :
-       {R"(,"n":3)", R"(,"temperature":0)", R"(,"logprobs":true,"top_logprobs":4)", R"(,"stop":["e","th"])",
-        R"(,"min_tokens":10,"stop":"a")", R"(,"return_token_ids":true,"n":2)",
-        R"(,"temperature":1.5,"top_k":40)", R"(,"stop_token_ids":[68,69,70,71])"}) {
-    const Json whole = post(server.port(), "/v1/chat/completions", cat(kChat, extra, "}")).json();
-    const auto response =
-        post(server.port(), "/v1/chat/completions",
-             cat(kChat, extra, R"(,"stream":true,"stream_options":{"include_usage":true}})"));
-    ASSERT_EQ(response.status, 200) << response.body;
-    EXPECT_EQ(response.header("content-type"), "text/event-stream");
-    const Streamed stream = read_stream(response);
-    EXPECT_TRUE(stream.done);
-    for (const Json& choice : at(whole, "choices").as_array()) {
-      const int64_t index = at(choice, "index").as_integer();
-      const auto text = stream.text.find(index);
-      EXPECT_EQ(text == stream.text.end() ? "" : text->second,
-                at(at(choice, "message"), "content").as_string())
-          << extra;
-      EXPECT_EQ(stream.finish_reason.at(index), at(choice, "finish_reason").as_string()) << extra;
-      if (const Json* ids = choice.find("token_ids")) {
-        std::vector<int64_t> expected;
-        for (const Json& id : ids->as_array()) expected.push_back(id.as_integer());
-        EXPECT_EQ(stream.token_ids.at(index), expected);
+  int compared = 0;
+  for (int seed = 1; seed <= 25; ++seed) {
+    const std::string chat =
+        std::regex_replace(std::string(kChat), std::regex("\"seed\":7"), cat("\"seed\":", seed));
+    for (const std::string_view extra :
+         {R"(,"n":3)", R"(,"temperature":0)", R"(,"logprobs":true,"top_logprobs":4)", R"(,"stop":["e","th"])",
+          R"(,"min_tokens":10,"stop":"a")", R"(,"return_token_ids":true,"n":2)",
+          R"(,"temperature":1.5,"top_k":40)", R"(,"stop_token_ids":[68,69,70,71])"}) {
+      const Json whole = post(server.port(), "/v1/chat/completions", cat(chat, extra, "}")).json();
+      const auto response =
+          post(server.port(), "/v1/chat/completions",
+               cat(chat, extra, R"(,"stream":true,"stream_options":{"include_usage":true}})"));
+      ASSERT_EQ(response.status, 200) << response.body;
+      EXPECT_EQ(response.header("content-type"), "text/event-stream");
+      const Streamed stream = read_stream(response);
+      EXPECT_TRUE(stream.done);
+      for (const Json& choice : at(whole, "choices").as_array()) {
+        const int64_t index = at(choice, "index").as_integer();
+        const auto text = stream.text.find(index);
+        EXPECT_EQ(text == stream.text.end() ? "" : text->second,
+                  at(at(choice, "message"), "content").as_string())
+            << extra;
+        EXPECT_EQ(stream.finish_reason.at(index), at(choice, "finish_reason").as_string()) << extra;
+        if (const Json* ids = choice.find("token_ids")) {
+          std::vector<int64_t> expected;
+          for (const Json& id : ids->as_array()) expected.push_back(id.as_integer());
+          EXPECT_EQ(stream.token_ids.at(index), expected);
+        }
+        if (const Json& logprobs = at(choice, "logprobs"); !logprobs.is_null()) {
+          EXPECT_EQ(Json(stream.logprobs.at(index)), at(logprobs, "content"));
+        }
       }
-      if (const Json& logprobs = at(choice, "logprobs"); !logprobs.is_null()) {
-        EXPECT_EQ(Json(stream.logprobs.at(index)), at(logprobs, "content"));
-      }
+      // The second request may find its prompt in the prefix cache; everything else counts alike.
+      EXPECT_EQ(at(*stream.usage, "completion_tokens"), at(at(whole, "usage"), "completion_tokens"));
+      EXPECT_EQ(at(*stream.usage, "prompt_tokens"), at(at(whole, "usage"), "prompt_tokens"));
+      EXPECT_NE(stream.chunks.back().find("timings"), nullptr);
+      EXPECT_EQ(at(stream.chunks.back(), "seed"), Json(seed));
+      ++compared;
     }
-    // The second request may find its prompt in the prefix cache; everything else counts alike.
-    EXPECT_EQ(at(*stream.usage, "completion_tokens"), at(at(whole, "usage"), "completion_tokens"));
-    EXPECT_EQ(at(*stream.usage, "prompt_tokens"), at(at(whole, "usage"), "prompt_tokens"));
-    EXPECT_NE(stream.chunks.back().find("timings"), nullptr);
-    EXPECT_EQ(at(stream.chunks.back(), "seed"), Json(7));
   }
+  EXPECT_EQ(compared, 200);
 }
 
 TEST(ChatCompletions, a_stop_string_never_shows_and_is_reported) {
