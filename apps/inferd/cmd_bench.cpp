@@ -111,7 +111,9 @@ int bench_engine_command(const Options& options) {
   std::vector<int32_t> threads = options.bench_threads;
   if (threads.empty()) threads.push_back(usable_cpus());
   Json::Array all;
+  const SavedAffinity affinity;
   for (const int32_t count : threads) {
+    affinity.restore();  // the last engine's pool kept this thread to one CPU
     const Result<std::vector<Measured>> measured = run_with_threads(options, progress, count);
     if (!measured.ok()) return report(measured.error());
     for (const Measured& one : *measured) all.push_back(to_json_value(one));
