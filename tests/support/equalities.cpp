@@ -113,8 +113,8 @@ void Equalities::after_prefix_hits() {
 }
 
 void Equalities::after_preemption() {
-  // Room for one context of 352 tokens: sixteen sequences fight for it.
-  constexpr int32_t kCtx = 352;
+  // Room for one sequence of 192 tokens: sixteen fight for it.
+  constexpr int32_t kCtx = 192;
   const auto h =
       harness(1, {.max_seqs = 16, .prefill_chunk = 64, .kv_pages = kCtx / 16, .prefix_cache = false});
   std::vector<Request> requests = equality_requests(options_, vocab_);
