@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -106,7 +107,7 @@ TEST(Errors, the_terminal_form_has_code_place_and_fix) {
 }
 
 TEST(MappedFile, gives_the_bytes_or_says_why_not) {
-  const std::string path = testing::TempDir() + "mapped_file";
+  const std::string path = cat(testing::TempDir(), ::getpid(), "-mapped_file");
   std::ofstream(path) << "hello";
   const MappedFile file = MappedFile::open(path).value();
   EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()),
@@ -116,6 +117,8 @@ TEST(MappedFile, gives_the_bytes_or_says_why_not) {
   EXPECT_EQ(MappedFile::open("/dev/null").error().code, Code::io_read);
   std::ofstream(path + "-empty").flush();
   EXPECT_EQ(MappedFile::open(path + "-empty").value().size(), 0);
+  ::unlink(path.c_str());
+  ::unlink((path + "-empty").c_str());
 }
 
 }  // namespace

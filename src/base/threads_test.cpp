@@ -1,6 +1,7 @@
 #include "base/threads.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -8,6 +9,7 @@
 
 #include "base/memory_info.h"
 #include "base/queue.h"
+#include "base/strings.h"
 
 namespace inferd {
 namespace {
@@ -67,7 +69,10 @@ TEST(Inbox, keeps_the_order_of_each_sender_and_wakes_the_owner) {
 
 class CgroupRoot {
  public:
-  CgroupRoot() : root_(testing::TempDir() + "cgroup_root/") { std::filesystem::remove_all(root_); }
+  CgroupRoot() : root_(cat(testing::TempDir(), ::getpid(), "-cgroup_root/")) {}
+  ~CgroupRoot() { std::filesystem::remove_all(root_); }
+  CgroupRoot(const CgroupRoot&) = delete;
+  CgroupRoot& operator=(const CgroupRoot&) = delete;
   void file(const std::string& path, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
     std::ofstream(root_ + path) << text;

@@ -1,7 +1,9 @@
 #include "formats/gguf.h"
+#include "base/strings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <numbers>
@@ -199,7 +201,7 @@ TEST(Gguf, open_maps_the_file_and_survives_being_moved) {
   const std::vector<std::byte> data(4096, std::byte{7});
   writer.add("general.architecture", "qwen2");
   writer.add_tensor("output.weight", DType::f32, {32, 32}, data);
-  const std::string path = testing::TempDir() + "open_maps.gguf";
+  const std::string path = cat(testing::TempDir(), ::getpid(), "-open_maps.gguf");
   ASSERT_TRUE(writer.write(path).ok());
   GgufFile opened = GgufFile::open(path).value();
   const GgufFile file = std::move(opened);
@@ -209,6 +211,7 @@ TEST(Gguf, open_maps_the_file_and_survives_being_moved) {
   EXPECT_EQ(file.mapping()->path(), path);
   EXPECT_EQ(GgufFile::open(path + ".absent").error().code, Code::io_not_found);
   EXPECT_FALSE(std::ifstream(path + ".part").good());
+  ::unlink(path.c_str());
 }
 
 TEST(Gguf, the_writer_says_where_it_cannot_write) {

@@ -158,12 +158,14 @@ TEST(MetricsPage, promtool_has_nothing_to_say) {
   ASSERT_EQ(::access(promtool.c_str(), X_OK), 0) << "no " << promtool << "; ./dev setup --tests fetches it";
   const test::TinyServer server;
   test::post(server.port(), "/v1/completions", R"({"prompt":"a","max_tokens":9})");
-  const std::string page = testing::TempDir() + "metrics_page.txt";
+  const std::string page = cat(testing::TempDir(), ::getpid(), "-metrics_page.txt");
   std::ofstream(page) << test::get(server.port(), "/metrics").body;
   const std::string words = page + ".out";
   EXPECT_EQ(std::system(cat("'", promtool, "' check metrics < '", page, "' > '", words, "' 2>&1").c_str()), 0)
       << test::read_file(words);
   EXPECT_EQ(test::read_file(words), "");
+  ::unlink(page.c_str());
+  ::unlink(words.c_str());
 }
 
 }  // namespace
