@@ -16,10 +16,10 @@ TEST(RealModelEqualities, hold_on_the_cpu) {
     return std::move(backend).value();
   };
   options.model = cat(test::model_dir(), "/smollm2.gguf");
-  options.requests = 48;
+  options.requests = 32;
   options.ctx = 1680;
   options.longest_output = 48;
-  options.long_prompts = 2;
+  options.long_prompts = 1;
   test::Equalities equal(options);
   equal.among_others();
   equal.in_chunks(64);

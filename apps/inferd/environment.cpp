@@ -10,8 +10,6 @@
 
 #include "hub/model_names.h"
 
-extern char** environ;
-
 namespace inferd {
 namespace {
 

@@ -72,7 +72,7 @@ Status set_real(std::optional<double>& target, std::string_view value, double lo
   if (!number || *number < low || *number > high) {
     return bad(cat("got ", printable(value), ", allowed are numbers from ", low, " to ", high));
   }
-  target = *number;
+  target = number;
   return {};
 }
 
@@ -189,7 +189,7 @@ const std::vector<OptionRow>& option_table() {
          const auto bytes = parse_bytes(v);
          if (!bytes)
            return bad(cat("got ", printable(v), ", allowed are sizes such as 512MiB, 1.5GiB or 2GB"));
-         o.kv_memory = *bytes;
+         o.kv_memory = bytes;
          return {};
        }},
       {"--kv-blocks", "PAGES", "from the memory plan",
