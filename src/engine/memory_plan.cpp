@@ -126,7 +126,7 @@ std::string MemoryPlan::text() const {
        cat("steps of up to ", runner.prefill_chunk, " prompt tokens and ", runner.max_seqs, " sequences"));
   line("scratch", parts.scratch, "");
   line("states", parts.state, "");
-  line("program", process, "code, tokenizer, file header");
+  line("program", process, "code, tokenizer, file header, threads, connections");
   line("total", total(), cat("of ", human_bytes(available + process), " this process could have"));
   return out;
 }

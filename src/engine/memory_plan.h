@@ -18,7 +18,7 @@ struct MemoryRequest {
   std::optional<int64_t> kv_bytes;       // at most one of these two
   std::optional<int32_t> kv_pages;
   KvDType kv_dtype = KvDType::bf16;
-  int64_t process_bytes = 0;    // resident already: the program, the tokenizer, the file's header
+  int64_t process_bytes = 0;    // the program, the tokenizer, the file's header, threads and connections
   int64_t available_bytes = 0;  // what the machine could still give
 };
 
