@@ -34,14 +34,14 @@ def complete(base, ids, max_tokens):
 
 
 def fill(base, ctx, seqs):
-    """Until no page is free, or twice the pool went through it: finished sequences leave their pages in the prefix
+    """Until no page is free, or a fifth more than the pool went through it: finished sequences leave their pages in the prefix
     cache, so new ones take pages that were never used. Returns the tokens it took."""
     source = random.Random(1)
     tokens = 0
     prompt = min(ctx - 40, 1000)
     pool = 16 * get(base, "/metrics.json")["kv_blocks_total"]
     with concurrent.futures.ThreadPoolExecutor(seqs) as clients:
-        while get(base, "/metrics.json")["kv_blocks_free"] > 0 and tokens < 2 * pool:
+        while get(base, "/metrics.json")["kv_blocks_free"] > 0 and tokens < 1.2 * pool:
             prompts = [[source.randrange(1000, 40000) for _ in range(prompt)] for _ in range(seqs)]
             for usage in clients.map(lambda ids: complete(base, ids, 32), prompts):
                 tokens += usage["total_tokens"]
