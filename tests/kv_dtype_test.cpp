@@ -22,8 +22,9 @@ Json golden_perplexity() {
 }
 
 double perplexity(KvDType kv_dtype) {
+  const Json golden = golden_perplexity();
   std::vector<int32_t> ids;
-  for (const Json& id : golden_perplexity().find("ids")->as_array())
+  for (const Json& id : golden.find("ids")->as_array())
     ids.push_back(static_cast<int32_t>(id.as_integer()));
   ids.resize(kTokens);
   test::DecoderProbe probe(make_reference_backend(usable_cpus()), test::model_dir() + "/smollm2.gguf",
