@@ -189,7 +189,7 @@ TEST(ServeProcess, when_no_descriptor_is_left_clients_are_turned_away_and_it_rec
 }
 
 TEST(ServeProcess, what_cannot_be_served_is_an_error_with_a_code) {
-  const auto run = [](std::vector<std::string> arguments, const test::ProcessOptions& options = {}) {
+  const auto run = [](const std::vector<std::string>& arguments, const test::ProcessOptions& options = {}) {
     return test::run_process(INFERD_BINARY_DIR "/inferd", arguments, options);
   };
   test::Process first(INFERD_BINARY_DIR "/inferd", serve_arguments());
