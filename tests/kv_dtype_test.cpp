@@ -24,31 +24,18 @@ Json golden_perplexity() {
 double perplexity(KvDType kv_dtype) {
   const Json golden = golden_perplexity();
   std::vector<int32_t> ids;
-  for (const Json& id : golden.find("ids")->as_array())
-    ids.push_back(static_cast<int32_t>(id.as_integer()));
+  for (const Json& id : golden.find("ids")->as_array()) ids.push_back(static_cast<int32_t>(id.as_integer()));
   ids.resize(kTokens);
   test::DecoderProbe probe(make_reference_backend(usable_cpus()), test::model_dir() + "/smollm2.gguf",
                            {.ctx = kTokens, .max_tokens = 128, .kv_dtype = kv_dtype});
-  const auto vocab = static_cast<size_t>(probe.vocab());
-  double sum = 0;
-  for (size_t at = 0; at < ids.size(); at += 128) {
-    const std::vector<float> logits = probe.feed(std::span(ids).subspan(at, 128));
-    for (size_t i = 0; i < 128 && at + i + 1 < ids.size(); ++i) {
-      const std::span<const float> row(logits.data() + i * vocab, vocab);
-      const double largest = static_cast<double>(row[static_cast<size_t>(test::arg_max(row))]);
-      double total = 0;
-      for (const float x : row) total += std::exp(static_cast<double>(x) - largest);
-      sum += largest + std::log(total) - static_cast<double>(row[static_cast<size_t>(ids[at + i + 1])]);
-    }
-  }
-  return std::exp(sum / static_cast<double>(ids.size() - 1));
+  return test::perplexity(test::token_nll(probe, ids));
 }
 
 TEST(KvDType, fewer_bits_cost_no_more_perplexity_than_numerics_md_allows) {
   const Json golden = golden_perplexity();
-  double sum = 0;
-  for (size_t i = 0; i + 1 < kTokens; ++i) sum += golden.find("nll")->as_array()[i].as_number();
-  const double exact = std::exp(sum / static_cast<double>(kTokens - 1));
+  std::vector<double> nll;
+  for (size_t i = 0; i + 1 < kTokens; ++i) nll.push_back(golden.find("nll")->as_array()[i].as_number());
+  const double exact = test::perplexity(nll);
   for (const auto& [type, bound] : {std::pair(KvDType::bf16, 0.002), std::pair(KvDType::q8_0, 0.003)}) {
     const double change = perplexity(type) / exact - 1;
     std::printf("%s: perplexity %+.3f %%\n", std::string(kv_dtype_name(type)).c_str(), 100 * change);

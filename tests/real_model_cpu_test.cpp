@@ -59,24 +59,6 @@ void compare_greedy(test::DecoderProbe& probe, const Json& golden) {
   }
 }
 
-double perplexity(test::DecoderProbe& probe, const std::vector<int32_t>& ids) {
-  const auto vocab = static_cast<size_t>(probe.vocab());
-  probe.reset();
-  double sum = 0;
-  for (size_t at = 0; at < ids.size(); at += 128) {
-    const std::vector<float> logits =
-        probe.feed(std::span(ids).subspan(at, std::min<size_t>(128, ids.size() - at)));
-    for (size_t i = 0; i * vocab < logits.size() && at + i + 1 < ids.size(); ++i) {
-      const std::span<const float> row(logits.data() + i * vocab, vocab);
-      const double largest = static_cast<double>(row[static_cast<size_t>(test::arg_max(row))]);
-      double total = 0;
-      for (const float x : row) total += std::exp(static_cast<double>(x) - largest);
-      sum += largest + std::log(total) - static_cast<double>(row[static_cast<size_t>(ids[at + i + 1])]);
-    }
-  }
-  return std::exp(sum / static_cast<double>(ids.size() - 1));
-}
-
 class RealModelOnCpu : public testing::TestWithParam<std::tuple<std::string, IsaLevel>> {};
 
 TEST_P(RealModelOnCpu, greedy_ids_and_perplexity_are_the_golden_ones) {
@@ -87,7 +69,8 @@ TEST_P(RealModelOnCpu, greedy_ids_and_perplexity_are_the_golden_ones) {
   compare_greedy(probe, golden);
   if (level == IsaLevel::portable) return;  // the same bits as the other levels, but minutes of perplexity
   const double wanted = golden.find("perplexity")->find("perplexity")->as_number();
-  const double got = perplexity(probe, ids_of(*golden.find("perplexity")->find("ids")));
+  const double got =
+      test::perplexity(test::token_nll(probe, ids_of(*golden.find("perplexity")->find("ids"))));
   std::printf("perplexity %.4f, golden %.4f (%+.2f %%)\n", got, wanted, 100 * (got / wanted - 1));
   EXPECT_LE(std::fabs(got / wanted - 1), kPerplexityTolerance);
 }

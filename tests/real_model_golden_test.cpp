@@ -66,27 +66,12 @@ void run(const std::string& model, const std::string& golden_name, size_t greedy
   std::vector<int32_t> ids = ids_of(*perplexity.find("ids"));
   ids.resize(std::min(ids.size(), perplexity_tokens + 1));
   const Json::Array& nll = perplexity.find("nll")->as_array();
-  const auto vocab = static_cast<size_t>(probe.vocab());
-  probe.reset();
-  double sum = 0;
+  const std::vector<double> got = test::token_nll(probe, ids);
   double worst = 0;
-  for (size_t at = 0; at < ids.size(); at += 128) {
-    const std::vector<float> logits =
-        probe.feed(std::span(ids).subspan(at, std::min<size_t>(128, ids.size() - at)));
-    for (size_t i = 0; i * vocab < logits.size() && at + i + 1 < ids.size(); ++i) {
-      const std::span<const float> row(logits.data() + i * vocab, vocab);
-      const double largest = static_cast<double>(row[static_cast<size_t>(test::arg_max(row))]);
-      double total = 0;
-      for (const float x : row) total += std::exp(static_cast<double>(x) - largest);
-      const double value =
-          largest + std::log(total) - static_cast<double>(row[static_cast<size_t>(ids[at + i + 1])]);
-      sum += value;
-      worst = std::max(worst, std::fabs(value - nll[at + i].as_number()));
-    }
-  }
+  for (size_t i = 0; i < got.size(); ++i) worst = std::max(worst, std::fabs(got[i] - nll[i].as_number()));
   EXPECT_LE(worst, kNllTolerance);
   std::printf("perplexity of %zu tokens %.4f, largest difference of one token's nll %.2e\n", ids.size() - 1,
-              std::exp(sum / static_cast<double>(ids.size() - 1)), worst);
+              test::perplexity(got), worst);
 }
 
 TEST(RealModelsOnReference, smollm2_gives_the_golden_logits_greedy_ids_and_perplexity) {

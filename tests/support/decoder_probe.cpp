@@ -1,6 +1,7 @@
 #include "support/decoder_probe.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace inferd::test {
@@ -103,6 +104,29 @@ std::vector<float> DecoderProbe::feed_last(std::span<const int32_t> ids) {
 
 int32_t arg_max(std::span<const float> logits) {
   return static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin());
+}
+
+std::vector<double> token_nll(DecoderProbe& probe, std::span<const int32_t> ids) {
+  constexpr size_t kPart = 128;
+  const auto vocab = static_cast<size_t>(probe.vocab());
+  std::vector<double> nll;
+  probe.reset();
+  for (size_t at = 0; at < ids.size(); at += kPart) {
+    const std::vector<float> logits = probe.feed(ids.subspan(at, std::min(kPart, ids.size() - at)));
+    for (size_t i = 0; i * vocab < logits.size() && at + i + 1 < ids.size(); ++i) {
+      const std::span<const float> row(logits.data() + i * vocab, vocab);
+      const double largest = static_cast<double>(row[static_cast<size_t>(arg_max(row))]);
+      double total = 0;
+      for (const float x : row) total += std::exp(static_cast<double>(x) - largest);
+      nll.push_back(largest + std::log(total) -
+                    static_cast<double>(row[static_cast<size_t>(ids[at + i + 1])]));
+    }
+  }
+  return nll;
+}
+
+double perplexity(std::span<const double> nll) {
+  return std::exp(std::accumulate(nll.begin(), nll.end(), 0.0) / static_cast<double>(nll.size()));
 }
 
 }  // namespace inferd::test

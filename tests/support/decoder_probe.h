@@ -55,4 +55,9 @@ class DecoderProbe {
 
 int32_t arg_max(std::span<const float> logits);
 
+// −ln p of each id but the first, given those before it. Starts a new sequence.
+std::vector<double> token_nll(DecoderProbe& probe, std::span<const int32_t> ids);
+// e to the mean of them.
+double perplexity(std::span<const double> nll);
+
 }  // namespace inferd::test

@@ -20,8 +20,8 @@ struct EqualityOptions {
   KvDType kv_dtype = KvDType::bf16;
 };
 
-// Prompts of 1 to 240 ids (and long_prompts), some sharing beginnings; half of them greedy, half sampled with penalties and
-// truncation; all with log-probabilities.
+// Prompts of 1 to 240 ids (and long_prompts), some sharing beginnings; half of them greedy, half sampled with
+// penalties and truncation; all with log-probabilities.
 std::vector<Request> equality_requests(const EqualityOptions& options, int32_t vocab);
 
 class Equalities {
@@ -29,10 +29,10 @@ class Equalities {
   // Runs every request alone: one thread, one sequence, whole prompts, no prefix cache.
   explicit Equalities(EqualityOptions options);
 
-  void among_others();  // 32 sequences a step, all requests at once
+  void among_others();            // 32 sequences a step, all requests at once
   void in_chunks(int32_t chunk);  // some prompt takes three chunks or more
-  void after_prefix_hits();  // the same engine answers everything twice
-  void after_preemption();   // a pool too small for what runs
+  void after_prefix_hits();       // the same engine answers everything twice
+  void after_preemption();        // a pool too small for what runs
   void with_two_threads();
   void forked_choices();  // n = 3 by fork = n = 3 computed one after another
 
