@@ -30,7 +30,6 @@ struct Finding {
 std::string isa_list() {
   std::string list;
   for (const IsaLevel level : available_isa_levels()) list += cat(list.empty() ? "" : ", ", isa_name(level));
-  if (cpu_features().avx512_bf16) list += " (with bf16)";
   return list;
 }
 

@@ -74,7 +74,6 @@ CpuFeatures cpu_features() {
   const bool f_dq_bw_vl =
       bit(extended.ebx, 16) && bit(extended.ebx, 17) && bit(extended.ebx, 30) && bit(extended.ebx, 31);
   features.avx512 = features.avx2 && (states & kZmm) == kZmm && f_dq_bw_vl && bit(extended.ecx, 11);
-  features.avx512_bf16 = features.avx512 && bit(leaf_of(7, 1).eax, 5);
 #endif
   return features;
 }

@@ -23,7 +23,6 @@ std::optional<IsaLevel> parse_isa(std::string_view name);
 struct CpuFeatures {
   bool avx2 = false;
   bool avx512 = false;
-  bool avx512_bf16 = false;  // told by `inferd machine`; no kernel uses it
 };
 
 // What the processor has and the operating system saves (CPUID leaves 1 and 7, XGETBV; Intel SDM volume 1,

@@ -205,11 +205,16 @@ INSTANTIATE_TEST_SUITE_P(EveryLevel, Linear, testing::ValuesIn(available_isa_lev
                          [](const auto& instance) { return std::string(isa_name(instance.param)); });
 
 TEST(CpuBackend, refuses_a_level_that_the_machine_lacks) {
-  if (cpu_features().avx512) GTEST_SKIP() << "this machine has every level";
-  const auto backend = make_cpu_backend({.threads = 1, .isa = IsaLevel::avx512});
-  ASSERT_FALSE(backend.ok());
-  EXPECT_EQ(backend.error().code, Code::cpu_isa);
-  EXPECT_NE(backend.error().message().find("avx512"), std::string::npos);
+  const std::vector<IsaLevel> has = {IsaLevel::portable, IsaLevel::avx2};
+  EXPECT_TRUE(check_isa(IsaLevel::avx2, has).ok());
+  const Status refused = check_isa(IsaLevel::avx512, has);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::cpu_isa);
+  EXPECT_NE(refused.error().message().find("avx512"), std::string::npos);
+  for (const IsaLevel level : {IsaLevel::portable, IsaLevel::avx2, IsaLevel::avx512}) {
+    EXPECT_EQ(make_cpu_backend({.threads = 1, .isa = level}).ok(),
+              check_isa(level, available_isa_levels()).ok());
+  }
 }
 
 }  // namespace
