@@ -19,10 +19,12 @@ using std::chrono::seconds;
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr int kEvery = 7;  // of the points; each process takes ten times as long
-#else
-constexpr int kEvery = 1;
+#define INFERD_TEST_SANITIZED 1
 #endif
+#endif
+
+#if defined(INFERD_TEST_SANITIZED)
+constexpr int kEvery = 7;  // of the points; each process takes ten times as long
 #else
 constexpr int kEvery = 1;
 #endif
@@ -158,6 +160,9 @@ TEST(ServeProcess, sigterm_at_any_moment_gives_every_stream_its_final_event_and_
   }
 }
 
+// Not under UBSan, whose check of a vptr opens a pipe to see whether memory may be read, and takes the object
+// for a broken one when no descriptor is left for it.
+#if !defined(INFERD_TEST_SANITIZED)
 int open_descriptors(pid_t pid) {
   const std::filesystem::directory_iterator all(cat("/proc/", pid, "/fd"));
   return static_cast<int>(std::distance(begin(all), end(all)));
@@ -194,6 +199,7 @@ TEST(ServeProcess, when_no_descriptor_is_left_clients_are_turned_away_and_it_rec
   EXPECT_NE(page.find("inferd_http_connections_refused_total"), std::string::npos);
   EXPECT_EQ(page.find("inferd_http_connections_refused_total 0\n"), std::string::npos);
 }
+#endif
 
 TEST(ServeProcess, what_cannot_be_served_is_an_error_with_a_code) {
   const auto run = [](const std::vector<std::string>& arguments, const test::ProcessOptions& options = {}) {
