@@ -137,14 +137,24 @@ const Bounds& cpu_bounds() {
     set(Tolerance::attention,
         {.absolute = 1e-5,
          .reason = "values up to 1.5; chains of 256 positions and an exponential good to 1e-7"});
-    set(Tolerance::float_weights,
-        {.of_rms = 1e-4, .reason = "numerics: cpu against reference, float weights"});
+    for (const Tolerance t : {Tolerance::float_weights, Tolerance::bf16_weights})
+      set(t, {.of_rms = 1e-4, .reason = "numerics: cpu against reference, float weights"});
     set(Tolerance::int8_activations,
         {.nmse = 5e-4, .reason = "numerics: cpu against reference, quantised weights"});
     set(Tolerance::log_probability,
         {.absolute = 2e-6,
          .relative = 2e-7,
          .reason = "float exponentials summed in double, one rounding to float at the end"});
+    return b;
+  }();
+  return bounds;
+}
+
+const Bounds& cpu_bf16_dot_bounds() {
+  static const Bounds bounds = [] {
+    Bounds b = cpu_bounds();
+    b[static_cast<size_t>(Tolerance::bf16_weights)] = {
+        .nmse = 1e-5, .reason = "numerics: cpu against reference, bf16 weights with bf16 dot products"};
     return b;
   }();
   return bounds;

@@ -27,11 +27,12 @@ enum class Tolerance {
   gate,              // an exponential and a division
   attention,         // sums over positions in another order
   float_weights,     // sums over columns in another order
+  bf16_weights,      // the same, or activations rounded to bf16 where the chip multiplies those
   int8_activations,  // activations rounded to 8 bits
   log_probability,   // a logarithm of a sum of exponentials
   itself,  // not compared with `reference`: with the verb's default body and the Subject's equals only
 };
-inline constexpr size_t kTolerances = 9;
+inline constexpr size_t kTolerances = 10;
 
 // |got − wanted| ≤ absolute + relative · |wanted| + of_rms · rms(wanted), and, where nmse is set,
 // Σ (got − wanted)² ≤ nmse · Σ wanted². rms and sums are over all outputs of a case that share the tolerance.
@@ -44,6 +45,7 @@ struct Bound {
 };
 using Bounds = std::array<Bound, kTolerances>;
 const Bounds& cpu_bounds();
+const Bounds& cpu_bf16_dot_bounds();  // of the levels with bf16 dot products
 
 // A backend under test.
 struct Subject {

@@ -48,7 +48,9 @@ void add_linear_cases(std::vector<VerbCase>& cases, DType type) {
                                  with_bias ? " with bias" : ""),
                      .verb = "linear",
                      .weight = type,
-                     .tolerance = is_quantised(type) ? Tolerance::int8_activations : Tolerance::float_weights,
+                     .tolerance = is_quantised(type)    ? Tolerance::int8_activations
+                                  : type == DType::bf16 ? Tolerance::bf16_weights
+                                                        : Tolerance::float_weights,
                      .run = [=](Rig& rig) {
                        linears(rig, one_group(type, rows, cols, rig.random()), with_bias, kBatches);
                      }});

@@ -80,6 +80,7 @@ TEST_P(RealModelOnCpu, greedy_ids_and_perplexity_are_the_golden_ones) {
 std::vector<std::tuple<std::string, IsaLevel>> models_and_levels() {
   std::vector<std::tuple<std::string, IsaLevel>> all;
   for (const IsaLevel level : available_isa_levels()) {
+    if (level == IsaLevel::avx512_bf16) continue;  // avx512's kernels: these models have no BF16 weights
     all.emplace_back("smollm2", level);
     if (level != IsaLevel::portable) all.emplace_back("qwen2.5-coder-0.5b", level);
   }

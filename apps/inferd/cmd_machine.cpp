@@ -34,7 +34,7 @@ std::string isa_list() {
 }
 
 Finding processor() {
-  const bool fast = available_isa_levels().back() != IsaLevel::portable;
+  const bool fast = default_isa_level() != IsaLevel::portable;
   return {
       fast ? Finding::Level::ok : Finding::Level::warn, "processor",
       cat(usable_cpus(), " usable CPUs; instruction sets ", isa_list()),

@@ -10,11 +10,11 @@ Result<Backend> make_backend(const Options& options) {
   if (!options.isa.empty()) {
     cpu.isa = parse_isa(options.isa);
     if (!cpu.isa) {
-      return Error{
-          .code = Code::arg_value,
-          .detail = cat("--isa: got ", printable(options.isa), ", allowed are portable, avx2, avx512"),
-          .where = cat("--isa ", options.isa),
-          .fix = "`inferd doctor` lists what this machine has"};
+      return Error{.code = Code::arg_value,
+                   .detail = cat("--isa: got ", printable(options.isa),
+                                 ", allowed are portable, avx2, avx512, avx512_bf16"),
+                   .where = cat("--isa ", options.isa),
+                   .fix = "`inferd doctor` lists what this machine has"};
     }
   }
   return make_cpu_backend(cpu);

@@ -230,8 +230,8 @@ const std::vector<OptionRow>& option_table() {
          if (o.command == bench_engine) return set_list(o.bench_threads, v, 1, 1024);
          return set_optional_int(o.threads, v, 1, 1024);
        }},
-      {"--isa", "LEVEL", "the best of this chip", "instruction set: portable, avx2 or avx512", Group::engine,
-       kComputes,
+      {"--isa", "LEVEL", "the best of this chip", "instruction set: portable, avx2, avx512 or avx512_bf16",
+       Group::engine, kComputes,
        [](Options& o, std::string_view v) -> Status {
          o.isa = v;
          return {};

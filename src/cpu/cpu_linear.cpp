@@ -92,6 +92,12 @@ void CpuOps::quantise(const ConstMatrixView& x, bool blocks_32, bool blocks_256)
   });
 }
 
+void CpuOps::round_to_bf16(const ConstMatrixView& x) {
+  for_each_row(x.rows, x.cols, [&](int64_t row) {
+    kernels_.round_to_bf16(scratch_.bf16_pairs + row * ceil_div(x.cols, 2), x.row_f32(row), x.cols);
+  });
+}
+
 void CpuOps::linear(MatrixView y, ConstMatrixView x, const PackedWeight& weight, const float* bias) {
   const CpuWeight& w = as_cpu(weight);
   INFERD_CHECK(x.cols == w.cols() && y.cols == w.rows() && y.rows == x.rows, "linear (", y.rows, ", ", y.cols,
@@ -108,6 +114,9 @@ void CpuOps::linear(MatrixView y, ConstMatrixView x, const PackedWeight& weight,
   const bool blocks_32 = any(in_blocks_of_32);
   const bool blocks_256 = any(in_blocks_of_256);
   if (blocks_32 || blocks_256) quantise(x, blocks_32, blocks_256);
+  const bool bf16_dot =
+      kernels_.linear_bf16_dot != nullptr && any([](DType type) { return type == DType::bf16; });
+  if (bf16_dot) round_to_bf16(x);
 
   const Panels panels(x.rows, kernels_.panel_widths);
   const int64_t chunk_bytes = std::clamp<int64_t>(w.bytes() / (4 * pool_.size()), 1,
@@ -135,17 +144,23 @@ void CpuOps::linear(MatrixView y, ConstMatrixView x, const PackedWeight& weight,
     if (!is_quantised(group->dtype)) {
       const int64_t column = panels.begin(first_panel);
       const int64_t row = group->first_row + first * kTileRows;
-      const FloatJob job{.tiles = group->data + first * group->tile_bytes,
-                         .tile_bytes = group->tile_bytes,
-                         .tile_count = last - first,
-                         .cols = w.cols(),
-                         .x = x.row_f32(column),
-                         .x_stride = x.stride,
-                         .columns = panels.begin(last_panel) - column,
-                         .y = y.row_f32(column) + row,
-                         .y_stride = y.stride,
-                         .bias = bias == nullptr ? nullptr : bias + row,
-                         .rows = std::min(group->rows, last * kTileRows) - first * kTileRows};
+      FloatJob job{.tiles = group->data + first * group->tile_bytes,
+                   .tile_bytes = group->tile_bytes,
+                   .tile_count = last - first,
+                   .cols = w.cols(),
+                   .x = x.row_f32(column),
+                   .x_stride = x.stride,
+                   .columns = panels.begin(last_panel) - column,
+                   .y = y.row_f32(column) + row,
+                   .y_stride = y.stride,
+                   .bias = bias == nullptr ? nullptr : bias + row,
+                   .rows = std::min(group->rows, last * kTileRows) - first * kTileRows};
+      if (bf16_dot && group->dtype == DType::bf16) {
+        job.x = nullptr;
+        job.x_stride = ceil_div(w.cols(), 2);
+        job.x_pairs = scratch_.bf16_pairs + column * job.x_stride;
+        return kernels_.linear_bf16_dot(job);
+      }
       (group->dtype == DType::f32   ? kernels_.linear_f32
        : group->dtype == DType::f16 ? kernels_.linear_f16
                                     : kernels_.linear_bf16)(job);

@@ -12,13 +12,13 @@ Result<Backend> make_cpu_backend(const CpuOptions& options) {
   if (options.threads < 0) {
     return Error{.code = Code::arg_value, .detail = cat("threads ", options.threads, "; 0 (all) or more")};
   }
-  const std::vector<IsaLevel> levels = available_isa_levels();
-  const IsaLevel level = options.isa.value_or(levels.back());
-  INFERD_TRY_STATUS(check_isa(level, levels));
+  const IsaLevel level = options.isa.value_or(default_isa_level());
+  INFERD_TRY_STATUS(check_isa(level, available_isa_levels()));
   const cpu::Kernels* kernels = &cpu::portable_kernels();
 #if defined(__x86_64__)
   if (level == IsaLevel::avx2) kernels = &cpu::avx2_kernels();
   if (level == IsaLevel::avx512) kernels = &cpu::avx512_kernels();
+  if (level == IsaLevel::avx512_bf16) kernels = &cpu::avx512_bf16_kernels();
 #endif
   const int threads = options.threads > 0 ? options.threads : usable_cpus();
   auto device = std::make_unique<HostDevice>(cat("cpu (", isa_name(level), ")"));
@@ -33,14 +33,14 @@ CpuOps::CpuOps(Device& device, const Kernels& kernels, int threads, bool pin)
 
 int64_t CpuOps::scratch_bytes(const OpsLimits& limits) const {
   Arena arena;
-  Scratch().place(arena, limits, pool_.size());
+  Scratch().place(arena, limits, pool_.size(), kernels_.linear_bf16_dot != nullptr);
   return arena.used();
 }
 
 Status CpuOps::reserve(const OpsLimits& limits) {
   INFERD_TRY(scratch_buffer_, device_.allocate(scratch_bytes(limits), "scratch memory"));
   Arena arena(scratch_buffer_);
-  scratch_.place(arena, limits, pool_.size());
+  scratch_.place(arena, limits, pool_.size(), kernels_.linear_bf16_dot != nullptr);
   for (const Scratch::Sampler& sampler : scratch_.samplers) std::fill_n(sampler.counts, limits.vocab, 0);
   limits_ = limits;
   return {};

@@ -50,6 +50,7 @@ class CpuOps final : public Ops {
   void for_each_row(int64_t rows, int64_t row_elements, FunctionRef<void(int64_t row)> body);
 
   void quantise(const ConstMatrixView& x, bool blocks_32, bool blocks_256);
+  void round_to_bf16(const ConstMatrixView& x);
 
   void rope_token(MatrixView qkv, int64_t token, const BatchView& b, const RopeView& rope,
                   const AttentionShape& shape);

@@ -45,12 +45,14 @@ std::string_view isa_name(IsaLevel level) {
       return "avx2";
     case IsaLevel::avx512:
       return "avx512";
+    case IsaLevel::avx512_bf16:
+      return "avx512_bf16";
   }
   return "?";
 }
 
 std::optional<IsaLevel> parse_isa(std::string_view name) {
-  for (const IsaLevel level : {IsaLevel::portable, IsaLevel::avx2, IsaLevel::avx512}) {
+  for (const IsaLevel level : {IsaLevel::portable, IsaLevel::avx2, IsaLevel::avx512, IsaLevel::avx512_bf16}) {
     if (isa_name(level) == name) return level;
   }
   return std::nullopt;
@@ -74,6 +76,7 @@ CpuFeatures cpu_features() {
   const bool f_dq_bw_vl =
       bit(extended.ebx, 16) && bit(extended.ebx, 17) && bit(extended.ebx, 30) && bit(extended.ebx, 31);
   features.avx512 = features.avx2 && (states & kZmm) == kZmm && f_dq_bw_vl && bit(extended.ecx, 11);
+  features.avx512_bf16 = features.avx512 && bit(leaf_of(7, 1).eax, 5);
 #endif
   return features;
 }
@@ -83,7 +86,14 @@ std::vector<IsaLevel> available_isa_levels() {
   std::vector<IsaLevel> levels = {IsaLevel::portable};
   if (features.avx2) levels.push_back(IsaLevel::avx2);
   if (features.avx512) levels.push_back(IsaLevel::avx512);
+  if (features.avx512_bf16) levels.push_back(IsaLevel::avx512_bf16);
   return levels;
+}
+
+IsaLevel default_isa_level() {
+  std::vector<IsaLevel> levels = available_isa_levels();
+  std::erase(levels, IsaLevel::avx512_bf16);
+  return levels.back();
 }
 
 Status check_isa(IsaLevel wanted, std::span<const IsaLevel> available) {

@@ -41,8 +41,9 @@ struct FloatJob {
   int64_t tile_bytes = 0;
   int64_t tile_count = 0;
   int64_t cols = 0;
-  const float* x = nullptr;  // (columns, cols)
-  int64_t x_stride = 0;
+  const float* x = nullptr;           // (columns, cols)
+  const uint32_t* x_pairs = nullptr;  // linear_bf16_dot: instead of x, (columns, cols / 2 rounded up)
+  int64_t x_stride = 0;               // of the one that is there
   int64_t columns = 0;
   float* y = nullptr;
   int64_t y_stride = 0;
@@ -96,6 +97,10 @@ struct Kernels {
   void (*linear_f32)(const FloatJob& job) = nullptr;
   void (*linear_f16)(const FloatJob& job) = nullptr;
   void (*linear_bf16)(const FloatJob& job) = nullptr;
+  // The same by bf16 dot products, and x rounded for it: n floats to bf16, ties to even, in pairs of
+  // neighbours, the last one filled up with zero. Null where the level has no such instruction.
+  void (*linear_bf16_dot)(const FloatJob& job) = nullptr;
+  void (*round_to_bf16)(uint32_t* pairs, const float* x, int64_t n) = nullptr;
 
   // ---- Rows of activations, n elements; verbs as ops.h defines them ----
   void (*rmsnorm)(float* y, const float* x, const float* weight, float eps, int64_t n) = nullptr;
@@ -138,6 +143,7 @@ const Kernels& portable_kernels();
 #if defined(__x86_64__)
 const Kernels& avx2_kernels();
 const Kernels& avx512_kernels();
+const Kernels& avx512_bf16_kernels();
 #endif
 
 }  // namespace inferd::cpu

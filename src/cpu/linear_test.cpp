@@ -1,4 +1,5 @@
-// Every kernel of every instruction set level of this machine against linear_spec.h, bit for bit.
+// Every kernel of every instruction set level of this machine against linear_spec.h, bit for bit; bf16 dot
+// products, which round x, within their error, and a row among others against the row alone bit for bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -64,6 +65,21 @@ std::vector<float> by_spec(const std::vector<OwnedGroup>& groups, const std::vec
 
 class Linear : public testing::TestWithParam<IsaLevel> {
  protected:
+  static bool rounds_x(DType type) { return GetParam() == IsaLevel::avx512_bf16 && type == DType::bf16; }
+
+  // The outputs of the rows of weights whose kernels round x or don't, of (columns, rows of `groups`).
+  static std::vector<float> outputs(const std::vector<float>& y, const std::vector<OwnedGroup>& groups,
+                                    bool rounded) {
+    std::vector<float> kept;
+    for (auto at = y.begin(); at != y.end();) {
+      for (const OwnedGroup& g : groups) {
+        if (rounds_x(g.group.dtype) == rounded) kept.insert(kept.end(), at, at + g.group.rows);
+        at += g.group.rows;
+      }
+    }
+    return kept;
+  }
+
   // Some rows of x alone or among others must give what the formulas give, byte for byte.
   void expect_spec(Ops& ops, const std::vector<OwnedGroup>& groups, int64_t columns,
                    const std::vector<int64_t>& batches, bool with_bias, uint64_t seed) {
@@ -75,11 +91,32 @@ class Linear : public testing::TestWithParam<IsaLevel> {
     const std::vector<float> bias = with_bias ? random.floats(rows) : std::vector<float>();
     const std::vector<float> wanted = by_spec(groups, x, bias);
     const auto weight = pack(ops, groups);
+    std::vector<float> alone;
+    for (int64_t c = 0; c < columns; ++c) {
+      GuardedMatrix in(1, cols, std::vector<float>(x.begin() + c * cols, x.begin() + (c + 1) * cols));
+      GuardedMatrix out(1, rows);
+      ops.linear(out.view(), in.view(), *weight, with_bias ? bias.data() : nullptr);
+      const std::vector<float> y = out.packed();
+      alone.insert(alone.end(), y.begin(), y.end());
+    }
+    const std::vector<float> rounded = outputs(alone, groups, true);
+    const std::vector<float> unrounded = outputs(wanted, groups, true);
+    double error = 0;
+    double square = 0;
+    for (size_t i = 0; i < rounded.size(); ++i) {
+      error += std::pow(double{rounded[i]} - double{unrounded[i]}, 2);
+      square += std::pow(double{unrounded[i]}, 2);
+    }
+    EXPECT_LE(error, 1e-5 * square);  // numerics.md: rounding x to bf16 gives about 3e-6
+
     for (const int64_t batch : batches) {
       GuardedMatrix in(batch, cols, std::vector<float>(x.begin(), x.begin() + batch * cols));
       GuardedMatrix out(batch, rows);
       ops.linear(out.view(), in.view(), *weight, with_bias ? bias.data() : nullptr);
-      ASSERT_TRUE(test::same_bits(out.packed(), {wanted.begin(), wanted.begin() + batch * rows}))
+      const std::vector<float> got = out.packed();
+      ASSERT_TRUE(test::same_bits(got, {alone.begin(), alone.begin() + batch * rows}));
+      ASSERT_TRUE(test::same_bits(outputs(got, groups, false),
+                                  outputs({wanted.begin(), wanted.begin() + batch * rows}, groups, false)))
           << dtype_name(groups.front().group.dtype) << ", " << rows << " rows, " << cols << " cols, " << batch
           << " columns";
       ASSERT_TRUE(out.guards_intact());
@@ -211,7 +248,7 @@ TEST(CpuBackend, refuses_a_level_that_the_machine_lacks) {
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, Code::cpu_isa);
   EXPECT_NE(refused.error().message().find("avx512"), std::string::npos);
-  for (const IsaLevel level : {IsaLevel::portable, IsaLevel::avx2, IsaLevel::avx512}) {
+  for (const IsaLevel level : {IsaLevel::portable, IsaLevel::avx2, IsaLevel::avx512, IsaLevel::avx512_bf16}) {
     EXPECT_EQ(make_cpu_backend({.threads = 1, .isa = level}).ok(),
               check_isa(level, available_isa_levels()).ok());
   }

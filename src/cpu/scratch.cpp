@@ -4,12 +4,13 @@
 
 namespace inferd::cpu {
 
-void Scratch::place(Arena& arena, const OpsLimits& limits, int threads) {
+void Scratch::place(Arena& arena, const OpsLimits& limits, int threads, bool bf16_dot) {
   // A last panel may be up to twice as wide as its columns.
   const int64_t columns =
       round_up(std::max(limits.tokens, limits.logit_rows), int64_t{1} << (kPanelWidths - 1));
   records_32 = arena.take<std::byte>(columns * ceil_div(limits.linear_cols, 32) * kRecord32Bytes);
   records_256 = arena.take<std::byte>(columns * ceil_div(limits.linear_cols, 256) * kRecord256Bytes);
+  if (bf16_dot) bf16_pairs = arena.take<uint32_t>(columns * ceil_div(limits.linear_cols, 2));
 
   const int64_t head_width = round_up(limits.head_dim, 16);
   partial_floats = kSliceQueries * (2 + head_width);

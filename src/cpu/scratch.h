@@ -49,6 +49,7 @@ struct Scratch {
   // One linear's activations, quantised; written and read inside linear().
   std::byte* records_32 = nullptr;
   std::byte* records_256 = nullptr;
+  uint32_t* bf16_pairs = nullptr;  // or rounded, for bf16 dot products; null where the level has none
   std::vector<Worker> workers;
   std::vector<Sampler> samplers;
   int64_t partial_count = 0;
@@ -59,7 +60,7 @@ struct Scratch {
   static Partial cut(float* floats) { return {floats, floats + kSliceQueries, floats + 2 * kSliceQueries}; }
 
   // Cuts `arena`, or only adds up when the arena has no buffer.
-  void place(Arena& arena, const OpsLimits& limits, int threads);
+  void place(Arena& arena, const OpsLimits& limits, int threads, bool bf16_dot);
 };
 
 }  // namespace inferd::cpu

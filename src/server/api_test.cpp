@@ -121,8 +121,12 @@ TEST(ChatCompletions, the_seed_repeats_an_answer_and_a_drawn_one_is_given_back) 
   EXPECT_EQ(text(cat(unseeded.substr(0, unseeded.size() - 1), ",\"seed\":", seed, "}")).first, first);
 }
 
-TEST(ChatCompletions, streamed_and_whole_answers_are_equal) {
-  const TinyServer server;
+class OnBothBackends : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Backends, OnBothBackends, testing::Bool(),
+                         [](const auto& instance) { return instance.param ? "cpu" : "reference"; });
+
+TEST_P(OnBothBackends, streamed_and_whole_answers_are_equal) {
+  const TinyServer server({.cpu = GetParam()});
   int compared = 0;
   for (int seed = 1; seed <= 25; ++seed) {
     const std::string chat =

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "cpu/cpu_backend.h"
 #include "formats/gguf.h"
 #include "reference/reference_backend.h"
 #include "support/golden.h"
@@ -103,7 +104,8 @@ ModelView tiny_model_view(const TinyServerOptions& options) {
 }
 
 TinyServer::TinyServer(const TinyServerOptions& options) : view_(tiny_model_view(options)) {
-  Backend backend = make_reference_backend();
+  Backend backend =
+      options.cpu ? must(make_cpu_backend({.threads = 2, .pin = false})) : make_reference_backend();
   auto test_device =
       std::make_unique<TestDevice>(std::move(backend.device), options.fail_at_step, options.step_delay);
   TestDevice& device = *test_device;

@@ -1,5 +1,5 @@
-// A whole server in this process: the tiny llama model on the reference backend, its tokenizer and chat
-// template, on a free port of the loopback.
+// A whole server in this process: the tiny llama model, its tokenizer and chat template, on a free port of
+// the loopback.
 #pragma once
 
 #include <chrono>
@@ -20,6 +20,7 @@ struct TinyServerOptions {
   bool has_template = true;
   SamplingParams defaults;
   bool start_engine = true;
+  bool cpu = false;      // the cpu backend with two threads; else the reference
   int fail_at_step = 0;  // throws DeviceError in this step, counted from 1; 0: never
   std::chrono::microseconds step_delay{0};
   ServerOptions server;  // the port is a free one
