@@ -39,6 +39,21 @@ function(inferd_library name)
   target_link_libraries(inferd_${name} PUBLIC inferd_flags ${ARG_LINKS})
 endfunction()
 
+# What every test includes, compiled once a build: it is half of the time of most of them. The options are what ccache
+# needs to store compilations with precompiled headers (its manual, "Precompiled headers").
+function(inferd_test_headers)
+  if(TARGET inferd_test_headers)
+    return()
+  endif()
+  file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/test_headers.cpp" CONTENT "int main() {}\n")
+  add_executable(inferd_test_headers EXCLUDE_FROM_ALL "${CMAKE_BINARY_DIR}/test_headers.cpp")  # a program, as tests are
+  target_link_libraries(inferd_test_headers PRIVATE inferd_flags GTest::gtest)
+  target_compile_options(inferd_test_headers PRIVATE
+    "$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>" "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+  target_precompile_headers(inferd_test_headers PRIVATE <gtest/gtest.h> <algorithm> <chrono> <filesystem> <functional>
+    <map> <memory> <optional> <random> <span> <string> <thread> <vector>)
+endfunction()
+
 # All test programs of this build; the tsan build makes nothing else.
 add_custom_target(inferd_tests)
 
@@ -67,6 +82,9 @@ function(inferd_test name)
   target_link_libraries(${name} PRIVATE inferd_flags ${ARG_LINKS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE
     INFERD_SOURCE_DIR="${CMAKE_SOURCE_DIR}" INFERD_BINARY_DIR="${CMAKE_BINARY_DIR}" ${ARG_DEFINES})
+  inferd_test_headers()
+  target_precompile_headers(${name} REUSE_FROM inferd_test_headers)
+  target_compile_options(${name} PRIVATE "$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>")
   get_filename_component(build "${CMAKE_BINARY_DIR}" NAME)  # ./dev test runs three builds: a name says which
   if(ARG_WHOLE)
     add_test(NAME ${build}/${name} COMMAND ${name})
