@@ -58,7 +58,7 @@ bool is_loopback_name(std::string_view host) {
   return parses_as(AF_INET, host) && host.starts_with("127.");
 }
 
-Access::Access(std::string host, bool beyond_loopback, std::optional<std::string> api_key)
+Access::Access(std::string_view host, bool beyond_loopback, std::optional<std::string> api_key)
     : host_(to_lower_ascii(host)), beyond_loopback_(beyond_loopback), api_key_(std::move(api_key)) {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) == 0) machine_name_ = to_lower_ascii(name.data());

@@ -14,7 +14,7 @@ namespace inferd {
 class Access {
  public:
   // `host`: what the server was told to listen on. `beyond_loopback`: others than this machine can connect.
-  Access(std::string host, bool beyond_loopback, std::optional<std::string> api_key);
+  Access(std::string_view host, bool beyond_loopback, std::optional<std::string> api_key);
 
   // E-REQ-012: a Host, an Origin or an absolute request target that is not this server's.
   //   On loopback: localhost, names under .localhost, loopback addresses. Beyond it without a key: also

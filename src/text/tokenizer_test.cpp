@@ -313,7 +313,7 @@ TEST(Tokenizer, survives_damaged_data) {
         case 4:
           words.merges.push_back(words.tokens[pick(words.tokens.size())] + " " + text);
           break;
-        case 5:
+        default:
           words.data.eos = static_cast<int32_t>(random() % 300) - 10;
           break;
       }

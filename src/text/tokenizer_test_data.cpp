@@ -20,7 +20,7 @@ class Reader {
   T number() {
     T value;
     const std::string_view bytes = take(sizeof(T));
-    std::memcpy(&value, bytes.data(), sizeof(T));
+    std::memcpy(&value, bytes.data(), bytes.size());
     return value;
   }
   std::string_view string() { return take(number<uint64_t>()); }
@@ -93,8 +93,11 @@ std::unique_ptr<GgufTokens> read_gguf_tokens(const std::string& file_name) {
         std::vector<std::string_view> strings;
         strings.reserve(count);
         for (uint64_t j = 0; j < count; ++j) strings.push_back(reader.string());
-        if (key == "tokenizer.ggml.tokens") out->tokens = std::move(strings);
-        if (key == "tokenizer.ggml.merges") out->merges = std::move(strings);
+        if (key == "tokenizer.ggml.tokens") {
+          out->tokens = std::move(strings);
+        } else if (key == "tokenizer.ggml.merges") {
+          out->merges = std::move(strings);
+        }
       } else {
         const std::string_view raw = reader.take(count * size_of_type(element));
         if (key == "tokenizer.ggml.token_type" && element == kInt32) {
