@@ -1,4 +1,4 @@
-// list, show, plan, tokenize: commands that look at models without running them.
+// list, show, tokenize: commands that look at models without running them.
 #include <algorithm>
 #include <cstdio>
 
@@ -78,39 +78,6 @@ int show_command(const Options& options) {
   } else {
     print(gguf_dump_text(*file));
   }
-  return kExitOk;
-}
-
-int plan_command(const Options& options) {
-  ProgressPrinter progress = quiet_progress();
-  ModelLoader loader(options, progress);
-  const Result<ModelLocation> location =
-      loader.find_present(options.arguments.empty() ? "" : options.arguments.front());
-  if (!location.ok()) return report(location.error());
-  const Result<OpenModel> model = loader.open(*location);
-  if (!model.ok()) return report(model.error());
-  const Result<MemoryPlan> plan = loader.plan(*model);
-  if (!plan.ok()) return report(plan.error());
-  if (options.json) {
-    print_json(Json::Object{{"model", model->name},
-                            {"ctx", plan->runner.ctx},
-                            {"max_seqs", plan->runner.max_seqs},
-                            {"prefill_chunk", plan->runner.prefill_chunk},
-                            {"kv_dtype", kv_dtype_name(plan->runner.kv_dtype)},
-                            {"kv_blocks", plan->runner.kv_pages},
-                            {"kv_tokens", plan->pool_tokens()},
-                            {"weights_bytes", plan->weights},
-                            {"kv_bytes", plan->parts.kv},
-                            {"activations_bytes", plan->parts.activations},
-                            {"scratch_bytes", plan->parts.scratch},
-                            {"state_bytes", plan->parts.state},
-                            {"process_bytes", plan->process},
-                            {"total_bytes", plan->total()},
-                            {"available_bytes", plan->available}});
-    return kExitOk;
-  }
-  print(cat(model->name, "  ctx ", with_commas(plan->runner.ctx), "  seqs ", plan->runner.max_seqs, "\n",
-            plan->text()));
   return kExitOk;
 }
 

@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "commands.h"
 #include "environment.h"
+#include "ports.h"
 #include "server/server.h"
 #include "version.h"
 
@@ -97,7 +98,7 @@ int serve_command(const Options& options, const BackendFactory& make) {
   }
 
   Result<ListenSocket> socket = ListenSocket::bind(server_options);
-  if (!socket.ok()) return report(socket.error());
+  if (!socket.ok()) return report(with_port_holder(socket.error(), options.port));
 
   ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr),
                            [] { return terminal_columns(kErr); });

@@ -152,11 +152,7 @@ Result<OpenModel> ModelLoader::open(const ModelLocation& location) {
   return model;
 }
 
-Result<MemoryPlan> ModelLoader::plan(const OpenModel& model) {
-  progress_.begin("plan");
-  INFERD_TRY(backend_, make_(options_));
-  // The tokenizer is built: the file's header has been read and is not needed any more.
-  model.file->mapping()->release(0, model.file->mapping()->size());
+MemoryRequest ModelLoader::memory_request() const {
   MemoryRequest request;
   request.ctx = options_.ctx;
   request.max_seqs = options_.max_seqs;
@@ -166,7 +162,31 @@ Result<MemoryPlan> ModelLoader::plan(const OpenModel& model) {
   request.kv_dtype = options_.kv_dtype;
   request.process_bytes = resident_memory() + kServing;
   request.available_bytes = available_memory();
-  INFERD_TRY(const MemoryPlan plan, plan_memory(*model.file, model.config, backend_, request));
+  return request;
+}
+
+Result<MemoryPlan> ModelLoader::plan_whole_contexts(const OpenModel& model, int32_t ctx, int32_t seqs) {
+  if (backend_.device == nullptr) {
+    INFERD_TRY(backend_, make_(options_));
+  }
+  MemoryRequest request = memory_request();
+  const int64_t available = request.available_bytes;
+  request.available_bytes = int64_t{1} << 60;  // a plan that does not fit is wanted too
+  request.ctx = ctx;
+  request.max_seqs = seqs;
+  request.kv_bytes.reset();
+  request.kv_pages = static_cast<int32_t>(ceil_div(ctx, backend_.device->kv_page_tokens())) * seqs;
+  INFERD_TRY(MemoryPlan plan, plan_memory(*model.file, model.config, backend_, request));
+  plan.available = available;
+  return plan;
+}
+
+Result<MemoryPlan> ModelLoader::plan(const OpenModel& model) {
+  progress_.begin("plan");
+  INFERD_TRY(backend_, make_(options_));
+  // The tokenizer is built: the file's header has been read and is not needed any more.
+  model.file->mapping()->release(0, model.file->mapping()->size());
+  INFERD_TRY(const MemoryPlan plan, plan_memory(*model.file, model.config, backend_, memory_request()));
   progress_.end(cat(human_bytes(plan.total()), " of memory, ctx ", with_commas(plan.runner.ctx), ", seqs ",
                     plan.runner.max_seqs));
   return plan;

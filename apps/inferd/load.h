@@ -46,11 +46,15 @@ class ModelLoader {
   Result<OpenModel> open(const ModelLocation& location);
   // The plan of an open model on a new backend, which start() takes.
   Result<MemoryPlan> plan(const OpenModel& model);
+  // What this many sequences would need, each with a whole context of its own; it may be more than fits.
+  Result<MemoryPlan> plan_whole_contexts(const OpenModel& model, int32_t ctx, int32_t seqs);
   // Loads the weights by the plan and makes an engine, not started. The file is not needed afterwards.
   Result<std::unique_ptr<Engine>> load(const OpenModel& model, const MemoryPlan& plan,
                                        EngineOptions engine_options);
 
  private:
+  MemoryRequest memory_request() const;
+
   const Options& options_;
   ProgressPrinter& progress_;
   const BackendFactory make_;

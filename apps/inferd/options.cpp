@@ -35,8 +35,8 @@ constexpr std::array<CommandRow, 9> kCommands = {{
     {Command::bench_engine, "bench", "engine MODEL", 2, 2, "measure prefill and decode without HTTP",
      "inferd bench engine smollm2 --threads 1,2 --pp 512 --tg 128\ninferd bench engine smollm2 --tg 64 "
      "--batch 1,8,32 --json"},
-    {Command::doctor, "doctor", "", 0, 0, "check this machine: processor, memory, model folder, port",
-     "inferd doctor"},
+    {Command::doctor, "doctor", "[MODEL]", 0, 1, "check this machine, and a model by running it once",
+     "inferd doctor\ninferd doctor smollm2\ninferd doctor --explain E-NET-001"},
     {Command::version, "version", "", 0, 0, "print version, compiler and instruction sets", "inferd version"},
 }};
 
@@ -320,6 +320,17 @@ const std::vector<OptionRow>& option_table() {
          return {};
        }},
 
+      {"--explain",
+       "CODE",
+       "none",
+       "say what an error code means, and do nothing else",
+       Group::common,
+       {doctor},
+       [](Options& o, std::string_view v) -> Status {
+         if (v.empty()) return bad("got an empty code");
+         o.explain = v;
+         return {};
+       }},
       {"--pp",
        "LIST",
        "none",

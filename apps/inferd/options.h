@@ -57,6 +57,9 @@ struct Options {
   bool parse_special = false;
   bool add_special = false;
 
+  // doctor
+  std::string explain;  // an error code
+
   // bench
   std::vector<int32_t> bench_threads;  // --threads as a list
   std::vector<int32_t> bench_pp;

@@ -32,11 +32,14 @@ int64_t status_bytes(std::string_view name) {
 
 }  // namespace
 
+int64_t machine_available_memory(const std::string& root) {
+  const auto text = read_small_file(root + "proc/meminfo");
+  const auto kib = text ? line_kib(*text, "MemAvailable") : std::nullopt;
+  return kib ? *kib * 1024 : std::numeric_limits<int64_t>::max();
+}
+
 int64_t available_memory(const std::string& root) {
-  int64_t available = std::numeric_limits<int64_t>::max();
-  if (const auto text = read_small_file(root + "proc/meminfo")) {
-    if (const auto kib = line_kib(*text, "MemAvailable")) available = *kib * 1024;
-  }
+  int64_t available = machine_available_memory(root);
   for_each_cgroup(root, "memory", [&](const std::string& folder, bool v2) {
     const auto limit = file_integer(folder + (v2 ? "/memory.max" : "/memory.limit_in_bytes"));
     const auto used = file_integer(folder + (v2 ? "/memory.current" : "/memory.usage_in_bytes"));

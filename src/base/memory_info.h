@@ -11,6 +11,9 @@ namespace inferd {
 // `root` is "/" but for tests.
 int64_t available_memory(const std::string& root = "/");
 
+// MemAvailable alone, which the cgroup may cut.
+int64_t machine_available_memory(const std::string& root = "/");
+
 // Resident memory of this process now, and its peak.
 int64_t resident_memory();
 int64_t peak_resident_memory();

@@ -11,7 +11,6 @@ constexpr int32_t kDefaultPrefillChunk = 256;
 // run.
 constexpr int32_t kDefaultTokensPerSeq = 512;
 constexpr int32_t kSmallestDefaultCtx = 512;
-// Of the available memory, kept for buffers that are not the engine's: connections, allocator slack, stacks.
 constexpr double kMargin = 0.05;
 
 Error bad_value(std::string_view option, int64_t got, int64_t low, int64_t high, std::string_view why = "") {
@@ -54,8 +53,8 @@ class Planner {
     return Error{
         .code = Code::mem_plan,
         .detail = cat("it needs ", human_bytes(plan_.total() - plan_.process), " besides the program's ",
-                      human_bytes(plan_.process), ", ", human_bytes(usable()), " may be taken of the ",
-                      human_bytes(plan_.available), " available"),
+                      human_bytes(plan_.process), ", ", human_bytes(usable_memory(plan_.available)),
+                      " may be taken of the ", human_bytes(plan_.available), " available"),
         .where = cat("weights ", human_bytes(plan_.weights), ", KV ", human_bytes(plan_.parts.kv),
                      ", activations ", human_bytes(plan_.parts.activations), ", scratch ",
                      human_bytes(plan_.parts.scratch), ", states ", human_bytes(plan_.parts.state), " (ctx ",
@@ -93,13 +92,9 @@ class Planner {
     return static_cast<int32_t>(ceil_div(tokens, plan_.page_tokens));
   }
 
-  int64_t usable() const {
-    return static_cast<int64_t>(static_cast<double>(plan_.available) * (1 - kMargin));
-  }
-
   bool fits() {
     plan_.parts = Runner::bytes(config_, plan_.runner, *backend_.device, *backend_.ops);
-    return plan_.total() - plan_.process <= usable();
+    return plan_.fits();
   }
 
   const DecoderConfig& config_;
@@ -109,6 +104,10 @@ class Planner {
 };
 
 }  // namespace
+
+int64_t usable_memory(int64_t available) {
+  return static_cast<int64_t>(static_cast<double>(available) * (1 - kMargin));
+}
 
 std::string MemoryPlan::text() const {
   std::string out;

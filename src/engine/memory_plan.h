@@ -22,6 +22,10 @@ struct MemoryRequest {
   int64_t available_bytes = 0;  // what the machine could still give
 };
 
+// Of the memory that is available, what a plan may take: the rest is for buffers that are not the engine's,
+// such as connections, allocator slack and stacks.
+int64_t usable_memory(int64_t available);
+
 struct MemoryPlan {
   RunnerOptions runner;
   int64_t weights = 0;
@@ -35,6 +39,7 @@ struct MemoryPlan {
   int64_t total() const {
     return process + weights + parts.kv + parts.activations + parts.scratch + parts.state;
   }
+  bool fits() const { return total() - process <= usable_memory(available); }
   int64_t pool_tokens() const { return int64_t{runner.kv_pages} * page_tokens; }
   // One line a part, for people: "weights          93.8 MiB".
   std::string text() const;

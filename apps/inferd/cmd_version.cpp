@@ -1,0 +1,59 @@
+// version, and what all commands share.
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+
+#include "commands.h"
+#include "cpu/isa.h"
+#include "version.h"
+
+namespace inferd {
+namespace {
+
+std::string isa_list() {
+  std::string list;
+  for (const IsaLevel level : available_isa_levels()) list += cat(list.empty() ? "" : ", ", isa_name(level));
+  return list;
+}
+
+}  // namespace
+
+int report(const Error& error) {
+  std::fputs(error.terminal_text().c_str(), stderr);
+  return error_row(error.code).exit_code;
+}
+
+Result<std::string> text_argument(const std::string& argument) {
+  if (argument != "-") return argument;
+  constexpr size_t kMost = size_t{64} << 20;
+  std::string text;
+  for (std::istreambuf_iterator<char> at(std::cin), end; at != end; ++at) {
+    if (text.size() == kMost) {
+      return Error{.code = Code::arg_value,
+                   .detail = cat("stdin has more than ", human_bytes(kMost)),
+                   .where = "-",
+                   .fix = "give less text"};
+    }
+    text.push_back(*at);
+  }
+  return text;
+}
+
+int version_command(const Options& options) {
+  if (options.json) {
+    std::fputs(
+        (to_json(Json::Object{
+             {"version", kVersion}, {"commit", kCommit}, {"compiler", kCompiler}, {"isa", isa_list()}}) +
+         "\n")
+            .c_str(),
+        stdout);
+  } else {
+    std::fputs(cat("inferd ", kVersion, " (", kCommit, ")\n", kCompiler,
+                   "\ninstruction sets here: ", isa_list(), "\n")
+                   .c_str(),
+               stdout);
+  }
+  return kExitOk;
+}
+
+}  // namespace inferd
