@@ -42,22 +42,33 @@ const FloatWeight& as_float(const PackedWeight& weight) {
   return *w;
 }
 
-// Sixteen partial sums side by side: the vector type spells out what the compiler may keep in registers.
-float dot(const float* a, const float* b, int64_t n) {
-  using Lanes = float __attribute__((vector_size(64)));
-  Lanes part = {};
-  int64_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    Lanes x;
-    Lanes y;
-    std::memcpy(&x, a + i, sizeof x);
-    std::memcpy(&y, b + i, sizeof y);
-    part += x * y;
+// Sixteen partial sums of each product, column i going to sum i mod 16: spelled out in vectors of four, which
+// is what every compiler keeps in registers. Several products of one w side by side fill the time that
+// additions wait for each other; each sum is the same alone.
+using Quad = float __attribute__((vector_size(16)));
+
+Quad load_quad(const float* p) {
+  Quad q;
+  std::memcpy(&q, p, sizeof q);
+  return q;
+}
+
+template <size_t kRows>
+void dots(float (&sums)[kRows], const float* const (&x)[kRows], const float* w, int64_t n) {
+  Quad part[kRows][4] = {};
+  int64_t whole = 0;
+  for (; whole + 16 <= n; whole += 16) {
+    for (size_t q = 0; q < 4; ++q) {
+      const int64_t at = whole + 4 * static_cast<int64_t>(q);
+      const Quad weights = load_quad(w + at);
+      for (size_t r = 0; r < kRows; ++r) part[r][q] += load_quad(x[r] + at) * weights;
+    }
   }
-  float sum = 0;
-  for (int lane = 0; lane < 16; ++lane) sum += part[lane];
-  for (; i < n; ++i) sum += a[i] * b[i];
-  return sum;
+  for (size_t r = 0; r < kRows; ++r) {
+    sums[r] = 0;
+    for (size_t lane = 0; lane < 16; ++lane) sums[r] += part[r][lane / 4][lane % 4];
+    for (int64_t i = whole; i < n; ++i) sums[r] += x[r][i] * w[i];
+  }
 }
 
 }  // namespace
@@ -152,7 +163,9 @@ void ReferenceOps::add(MatrixView x, ConstMatrixView h) {
 void ReferenceOps::rmsnorm(MatrixView y, ConstMatrixView x, const float* weight, float eps) {
   for (int64_t i = 0; i < x.rows; ++i) {
     const float* in = x.row_f32(i);
-    const float mean = dot(in, in, x.cols) / static_cast<float>(x.cols);
+    float squares[1];
+    dots(squares, {in}, in, x.cols);
+    const float mean = squares[0] / static_cast<float>(x.cols);
     const float scale = 1.0f / std::sqrt(mean + eps);
     for (int64_t j = 0; j < x.cols; ++j) y.row_f32(i)[j] = in[j] * scale * weight[j];
   }
@@ -165,8 +178,18 @@ void ReferenceOps::linear(MatrixView y, ConstMatrixView x, const PackedWeight& w
   WorkCounter work(w.rows());
   pool_.run([&](int) {
     for (int64_t row = work.next(); row >= 0; row = work.next()) {
-      for (int64_t i = 0; i < x.rows; ++i) {
-        y.row_f32(i)[row] = dot(x.row_f32(i), w.row(row), w.cols()) + (bias == nullptr ? 0.0f : bias[row]);
+      const float* w_row = w.row(row);
+      const float added = bias == nullptr ? 0.0f : bias[row];
+      int64_t i = 0;
+      for (; i + 4 <= x.rows; i += 4) {
+        float sums[4];
+        dots(sums, {x.row_f32(i), x.row_f32(i + 1), x.row_f32(i + 2), x.row_f32(i + 3)}, w_row, w.cols());
+        for (int64_t r = 0; r < 4; ++r) y.row_f32(i + r)[row] = sums[r] + added;
+      }
+      for (; i < x.rows; ++i) {
+        float sum[1];
+        dots(sum, {x.row_f32(i)}, w_row, w.cols());
+        y.row_f32(i)[row] = sum[0] + added;
       }
     }
   });
