@@ -84,7 +84,7 @@ Options options_in_help(const Names& commands) {
     std::string help = output({command, "--help"});
     help = std::regex_replace(help, std::regex("\n {6,}"), "  ");  // wrapped lines
     for (const std::string_view line : split(help, '\n')) {
-      static const std::regex kRow("  (--[a-z-]+)( [A-Z]+)?  .*");
+      static const std::regex kRow("  (--?[a-z][a-z-]*)( [A-Z]+)?  .*");
       std::smatch match;
       const std::string row(line);
       if (!std::regex_match(row, match, kRow)) continue;
@@ -104,7 +104,7 @@ std::string plain_roff(const std::string& text) {
 Options options_in_manual(const std::string& manual) {
   Options options;
   const std::string part = section(manual, "\n.SH OPTIONS\n", "\n.SH ");
-  static const std::regex kEntry(R"(\.TP\n\\fB(--[a-z-]+)\\fR(?: \\fI([A-Z]+)\\fR)?\n([^\n]*)\n)");
+  static const std::regex kEntry(R"(\.TP\n\\fB(--?[a-z][a-z-]*)\\fR(?: \\fI([A-Z]+)\\fR)?\n([^\n]*)\n)");
   for (std::sregex_iterator at(part.begin(), part.end(), kEntry), end; at != end; ++at) {
     Shown& shown = options[(*at)[1]];
     shown.placeholder = (*at)[2];
@@ -121,7 +121,8 @@ Options options_in_manual(const std::string& manual) {
 Options options_in_completion(const Names& commands) {
   Options options;
   for (const std::string& command : commands) {
-    for (const std::string& name : matches(output({"complete", command, "--"}), "(--[a-z-]+)\t[^\n]*\n")) {
+    for (const std::string& name :
+         matches(output({"complete", command, "-"}), "(--?[a-z][a-z-]*)\t[^\n]*\n")) {
       if (name != "--help") options[name].commands.insert(command);
     }
   }
@@ -140,12 +141,12 @@ std::vector<PageRow> rows_of_page() {
   std::vector<PageRow> rows;
   const std::string page = test::read_file(INFERD_SOURCE_DIR "/docs/options.md");
   for (const std::string_view line : split(page, '\n')) {
-    if (!line.starts_with("| `--")) continue;
+    if (!line.starts_with("| `-")) continue;
     const std::vector<std::string_view> cells = split(line, '|');
     EXPECT_EQ(cells.size(), 8U) << line;
     if (cells.size() != 8) continue;
     PageRow row;
-    const std::vector<std::string> option = matches(std::string(cells[1]), "([A-Z]+|--[a-z-]+)");
+    const std::vector<std::string> option = matches(std::string(cells[1]), "([A-Z]+|--?[a-z][a-z-]*)");
     row.option = option[0];
     row.shown.placeholder = option.size() > 1 ? option[1] : "";
     for (const std::string& name : matches(std::string(cells[4]), "`([a-z]+)`"))
@@ -203,8 +204,9 @@ struct Value {
 
 std::map<std::string, Value> values_of(const test::ProcessOptions& options) {
   std::map<std::string, Value> values;
-  const Json config = parse_json(output({"config", "--json"}, options)).value();
-  for (const Json& one : config.find("options")->as_array()) {
+  const Result<Json> config = parse_json(output({"config", "--json"}, options));
+  if (!config.ok()) return values;  // output() said why
+  for (const Json& one : config->find("options")->as_array()) {
     const Json* origin = one.find("origin");
     Value& value = values[one.find("key")->as_string()];
     value.json = to_json(*one.find("value"));
