@@ -156,7 +156,7 @@ Status set_real(Options& options, std::string_view value) {
   if (!number || *number < low || *number > high) {
     return bad(cat("got ", printable(value), ", allowed are numbers from ", low, " to ", high));
   }
-  options.*member = *number;
+  options.*member = number;
   return {};
 }
 
@@ -164,7 +164,7 @@ template <auto member>
 Status set_bytes(Options& options, std::string_view value) {
   const auto bytes = parse_bytes(value);
   if (!bytes) return bad(cat("got ", printable(value), ", allowed are sizes such as 512MiB, 1.5GiB or 2GB"));
-  options.*member = *bytes;
+  options.*member = bytes;
   return {};
 }
 
