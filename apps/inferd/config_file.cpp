@@ -292,6 +292,11 @@ class ConfigParser {
       if (peek() == '+' || peek() == '-') number.push_back(text_[at_++]);
       INFERD_TRY_STATUS(read_digits(number));
     }
+    if (is_bare(peek())) {
+      Error error = expected("the end of the number");
+      error.fix = "put a value with a unit in quotes: \"4k\", \"1.5GiB\", \"30s\"";
+      return error;
+    }
     return number;
   }
 

@@ -87,6 +87,11 @@ TEST(ConfigFile, what_is_accepted_means_what_tomllib_reads) {
   EXPECT_EQ(oracle.out, cat(accepted, " compared\n"));
 }
 
+TEST(ConfigFile, a_unit_without_quotes_is_answered_with_how_to_write_it) {
+  EXPECT_EQ(parse_config("ctx = 1.5GiB", "f").error().fix,
+            "put a value with a unit in quotes: \"4k\", \"1.5GiB\", \"30s\"");
+}
+
 TEST(ConfigFile, what_is_not_read_is_named_with_its_place) {
   const std::vector<std::pair<std::string, std::string>> kRefused = {
       {"port 1", "expected =, got \"1\" at f:1:6"},
@@ -116,7 +121,7 @@ TEST(ConfigFile, what_is_not_read_is_named_with_its_place) {
       {"a = 010", "a number does not begin with 0 at f:1:5"},
       {"a = 1__0", "expected a digit after _, got \"_\" at f:1:7"},
       {"a = 1.", "expected a digit, the file ends at f:1:7"},
-      {"a = 4k", "expected the end of the line, got \"k\" at f:1:6"},
+      {"a = 4k", "expected the end of the number, got \"k\" at f:1:6"},
       {"a = truely", "expected the end of the line, got \"l\" at f:1:9"},
       {"a = 'b\n'", "expected the closing ', the line ends at f:1:7"},
       {"a = \"b", "expected the closing \", the file ends at f:1:7"},
