@@ -1,6 +1,6 @@
-// Reads an inferd.toml. What is read is the part of TOML 1.0 (toml.io) that options need: bare keys, [tables],
-// comments, one-line strings, decimal integers and numbers, true, false, and arrays of these. The rest of TOML
-// is refused by name and place, so a file that is read means here what it means everywhere.
+// Reads an inferd.toml. What is read is the part of TOML 1.0 (toml.io) that options need: bare keys,
+// [tables], comments, one-line strings, decimal integers and numbers, true, false, and arrays of these. The
+// rest of TOML is refused by name and place, so a file that is read means here what it means everywhere.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 namespace inferd {
 
 struct ConfigEntry {
-  std::string section;  // empty: before the first table
-  std::string key;      // empty: the table itself, which then has no values
+  std::string section;              // empty: before the first table
+  std::string key;                  // empty: the table itself, which then has no values
   std::vector<std::string> values;  // the texts that the command line would have; several of an array
   bool is_array = false;
   bool is_boolean = false;
