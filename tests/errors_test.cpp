@@ -255,6 +255,13 @@ std::string key_file() {
       .err;
 }
 
+std::string config_error(const std::string& text) {
+  const ScratchFolder scratch;
+  const std::string path = scratch.path + "/inferd.toml";
+  write_file(path, text);
+  return text_of(parse_options(std::vector<std::string>{"serve"}, {.folder_file = path}));
+}
+
 std::string other_bytes() {
   const ScratchFolder scratch;
   write_file(scratch.path + "/smollm2.gguf", "not a model");
@@ -270,6 +277,10 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
       {Code::arg_value,
        [] { return text_of(parse_options(std::vector<std::string>{"serve", "--port", "70000"})); }},
       {Code::arg_missing, [] { return text_of(parse_options(std::vector<std::string>{"run"})); }},
+      {Code::config_syntax, [] { return config_error("port 1\n"); }},
+      {Code::config_key, [] { return config_error("\nprot = 1\n"); }},
+      {Code::config_value, [] { return config_error("ctx = 'lots'\n"); }},
+      {Code::config_place, [] { return config_error("[serve]\nhost = '0.0.0.0'\n"); }},
       {Code::io_not_found, [] { return text_of(MappedFile::open(scratch.path + "/absent.gguf")); }},
       {Code::io_permission, permission_denied},
       {Code::io_read, [] { return text_of(MappedFile::open(scratch.path)); }},

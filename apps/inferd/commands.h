@@ -19,6 +19,10 @@ int tokenize_command(const Options& options);
 int bench_engine_command(const Options& options);
 int doctor_command(const Options& options);
 int version_command(const Options& options);
+int config_command(const Options& options);
+int completion_command(const Options& options);
+int man_command(const Options& options);
+int complete_command(const Options& options);
 
 // The text of an argument, or stdin when it is "-".
 Result<std::string> text_argument(const std::string& argument);

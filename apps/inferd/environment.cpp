@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "configuration.h"
 #include "hub/model_names.h"
 
 namespace inferd {
@@ -41,6 +42,12 @@ void on_bus_error(int) {
 
 Result<std::string> model_folder() {
   return default_model_folder(variable("XDG_DATA_HOME"), variable("HOME"));
+}
+
+ConfigurationPlaces configuration_places() {
+  return {.environment = child_environment(),
+          .folder_file = "inferd.toml",
+          .user_file = user_config_path(variable("XDG_CONFIG_HOME"), variable("HOME"))};
 }
 
 std::vector<std::string> child_environment() {

@@ -7,11 +7,15 @@
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "options.h"
 
 namespace inferd {
 
 // The folder of model files, from XDG_DATA_HOME and HOME.
 Result<std::string> model_folder();
+
+// ./inferd.toml, the user's inferd.toml, and the environment.
+ConfigurationPlaces configuration_places();
 
 // "NAME=value" of this process, for child processes.
 std::vector<std::string> child_environment();

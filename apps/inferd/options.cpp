@@ -1,422 +1,42 @@
 #include "options.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
+
+#include "configuration.h"
+#include "option_table.h"
 
 namespace inferd {
 namespace {
 
-struct CommandRow {
-  Command command;
-  std::string_view name;
-  std::string_view arguments;  // usage
-  int least_arguments;
-  int most_arguments;
-  std::string_view summary;
-  std::string_view examples;  // one a line
-};
-
-constexpr std::array<CommandRow, 9> kCommands = {{
-    {Command::serve, "serve", "[MODEL]", 0, 1, "serve a model over HTTP (OpenAI-compatible)",
-     "inferd serve\ninferd serve path/to/model.gguf --port 8080 --ctx 4096"},
-    {Command::run, "run", "MODEL [PROMPT | -]", 1, 2, "chat in the terminal, or answer one prompt",
-     "inferd run smollm2\ninferd run smollm2 \"Why is the sky blue?\"\ncat letter.txt | inferd run smollm2 "
-     "-"},
-    {Command::list, "list", "", 0, 0, "list the models that are here or can be fetched",
-     "inferd list\ninferd list --json"},
-    {Command::show, "show", "MODEL", 1, 1, "print what a model file holds, key by key and tensor by tensor",
-     "inferd show smollm2\ninferd show model.gguf --json"},
-    {Command::plan, "plan", "[MODEL]", 0, 1, "print the memory plan and whether it fits, without loading",
-     "inferd plan smollm2 --ctx 8192 --max-seqs 16"},
-    {Command::tokenize, "tokenize", "MODEL [TEXT | -]", 1, 2, "print the token ids of a text",
-     "inferd tokenize smollm2 \"Hello world\"\necho -n hello | inferd tokenize smollm2 - --json"},
-    {Command::bench_engine, "bench", "engine MODEL", 2, 2, "measure prefill and decode without HTTP",
-     "inferd bench engine smollm2 --threads 1,2 --pp 512 --tg 128\ninferd bench engine smollm2 --tg 64 "
-     "--batch 1,8,32 --json"},
-    {Command::doctor, "doctor", "[MODEL]", 0, 1, "check this machine, and a model by running it once",
-     "inferd doctor\ninferd doctor smollm2\ninferd doctor --explain E-NET-001"},
-    {Command::version, "version", "", 0, 0, "print version, compiler and instruction sets", "inferd version"},
-}};
-
-const CommandRow& row_of(Command command) {
-  return *std::ranges::find(kCommands, command, &CommandRow::command);
+// The command whose options count: `inferd config serve` takes those of serve too.
+Command target(const Options& options) {
+  return options.config_for.value_or(options.command);
 }
 
-using Setter = Status (*)(Options&, std::string_view value);
-
-Error bad(std::string_view what) {
-  return Error{.code = Code::arg_value, .detail = std::string(what)};
-}
-
-Status set_int(auto& target, std::string_view value, int64_t low, int64_t high) {
-  const auto number = parse_int(value);
-  if (!number || *number < low || *number > high) {
-    return bad(cat("got ", printable(value), ", allowed are whole numbers from ", with_commas(low), " to ",
-                   with_commas(high)));
-  }
-  target = static_cast<std::remove_reference_t<decltype(target)>>(*number);
-  return {};
-}
-
-Status set_optional_int(std::optional<int32_t>& target, std::string_view value, int64_t low, int64_t high) {
-  int32_t number = 0;
-  INFERD_TRY_STATUS(set_int(number, value, low, high));
-  target = number;
-  return {};
-}
-
-Status set_real(std::optional<double>& target, std::string_view value, double low, double high) {
-  const auto number = parse_double(value);
-  if (!number || *number < low || *number > high) {
-    return bad(cat("got ", printable(value), ", allowed are numbers from ", low, " to ", high));
-  }
-  target = number;
-  return {};
-}
-
-Status set_seconds(int32_t& target, std::string_view value) {
-  if (value.ends_with('s')) value.remove_suffix(1);
-  return set_int(target, value, 0, 86400);
-}
-
-Status set_list(std::vector<int32_t>& target, std::string_view value, int64_t low, int64_t high) {
-  target.clear();
-  for (const std::string_view part : split(value, ',')) {
-    int32_t number = 0;
-    INFERD_TRY_STATUS(set_int(number, part, low, high));
-    target.push_back(number);
-  }
-  return {};
-}
-
-enum class Group { server, engine, sampling, bench, common };
-constexpr std::array<std::pair<Group, std::string_view>, 5> kGroupTitles = {{{Group::server, "Server"},
-                                                                             {Group::engine, "Engine"},
-                                                                             {Group::sampling, "Answer"},
-                                                                             {Group::bench, "Measurement"},
-                                                                             {Group::common, "Common"}}};
-
-struct OptionRow {
-  std::string_view name;          // with the dashes
-  std::string_view value;         // placeholder; empty: a flag
-  std::string_view default_text;  // for people; with its unit
-  std::string_view help;
-  Group group;
-  std::vector<Command> commands;
-  Setter set;
-};
-
-using enum Command;
-
-const std::vector<OptionRow>& option_table() {
-  static const std::vector<Command> kLoads = {serve, run, plan};
-  static const std::vector<Command> kComputes = {serve, run, plan, bench_engine};
-  static const std::vector<OptionRow> kTable = {
-      {"--host",
-       "ADDRESS",
-       "127.0.0.1",
-       "address to listen on; others than loopback need a key",
-       Group::server,
-       {serve},
-       [](Options& o, std::string_view v) -> Status {
-         if (v.empty()) return bad("got an empty address");
-         o.host = v;
-         return {};
-       }},
-      {"--port",
-       "PORT",
-       "8000",
-       "port to listen on; 0 picks a free one",
-       Group::server,
-       {serve, doctor},
-       [](Options& o, std::string_view v) { return set_int(o.port, v, 0, 65535); }},
-      {"--alias",
-       "NAME",
-       "none",
-       "another name that requests may give as \"model\"; may be repeated",
-       Group::server,
-       {serve},
-       [](Options& o, std::string_view v) -> Status {
-         if (v.empty()) return bad("got an empty name");
-         o.aliases.emplace_back(v);
-         return {};
-       }},
-      {"--chat-template",
-       "FILE",
-       "the model's own",
-       "Jinja template for chats",
-       Group::server,
-       {serve, run},
-       [](Options& o, std::string_view v) -> Status {
-         o.chat_template = v;
-         return {};
-       }},
-      {"--api-key-file",
-       "FILE",
-       "none",
-       "file with the key that clients must send; mode 600",
-       Group::server,
-       {serve},
-       [](Options& o, std::string_view v) -> Status {
-         o.api_key_file = v;
-         return {};
-       }},
-      {"--no-api-key",
-       "",
-       "off",
-       "listen beyond loopback without a key: everyone may use this server",
-       Group::server,
-       {serve},
-       [](Options& o, std::string_view) -> Status {
-         o.no_api_key = true;
-         return {};
-       }},
-      {"--drain-timeout",
-       "SECONDS",
-       "30 s",
-       "how long running requests may go on after SIGTERM or Ctrl-C",
-       Group::server,
-       {serve},
-       [](Options& o, std::string_view v) { return set_seconds(o.drain_timeout_s, v); }},
-
-      {"--ctx", "TOKENS", "the model's, if it fits", "most tokens of a prompt and its answer", Group::engine,
-       kComputes, [](Options& o, std::string_view v) { return set_optional_int(o.ctx, v, 1, INT32_MAX); }},
-      {"--kv-memory", "BYTES", "from the memory plan", "memory for the KV pool, such as 512MiB or 1.5GiB",
-       Group::engine, kLoads,
-       [](Options& o, std::string_view v) -> Status {
-         const auto bytes = parse_bytes(v);
-         if (!bytes)
-           return bad(cat("got ", printable(v), ", allowed are sizes such as 512MiB, 1.5GiB or 2GB"));
-         o.kv_memory = bytes;
-         return {};
-       }},
-      {"--kv-blocks", "PAGES", "from the memory plan",
-       "size of the KV pool in pages of 16 tokens, instead of --kv-memory", Group::engine, kLoads,
-       [](Options& o, std::string_view v) { return set_optional_int(o.kv_blocks, v, 1, INT32_MAX); }},
-      {"--kv-dtype", "TYPE", "bf16", "type of K and V in the pool: f32, f16, bf16 or q8_0", Group::engine,
-       kComputes,
-       [](Options& o, std::string_view v) -> Status {
-         const auto type = parse_kv_dtype(v);
-         if (!type) return bad(cat("got ", printable(v), ", allowed are f32, f16, bf16, q8_0"));
-         o.kv_dtype = *type;
-         return {};
-       }},
-      {"--max-seqs", "COUNT", "32", "sequences that run at once", Group::engine, kLoads,
-       [](Options& o, std::string_view v) { return set_optional_int(o.max_seqs, v, 1, 1024); }},
-      {"--max-queue",
-       "COUNT",
-       "256",
-       "sequences that may wait beyond the running ones; more get 429",
-       Group::engine,
-       {serve},
-       [](Options& o, std::string_view v) { return set_int(o.max_queue, v, 0, 1000000); }},
-      {"--prefill-chunk", "TOKENS", "256", "most prompt tokens of one step", Group::engine, kComputes,
-       [](Options& o, std::string_view v) { return set_optional_int(o.prefill_chunk, v, 1, 4096); }},
-      {"--no-prefix-cache",
-       "",
-       "off",
-       "compute every prompt anew instead of reusing pages of equal prefixes",
-       Group::engine,
-       {serve, run},
-       [](Options& o, std::string_view) -> Status {
-         o.no_prefix_cache = true;
-         return {};
-       }},
-      {"--threads", "COUNT", "the CPUs this process may use", "compute threads; a list for bench",
-       Group::engine, kComputes,
-       [](Options& o, std::string_view v) -> Status {
-         if (o.command == bench_engine) return set_list(o.bench_threads, v, 1, 1024);
-         return set_optional_int(o.threads, v, 1, 1024);
-       }},
-      {"--isa", "LEVEL", "the best of this chip", "instruction set: portable, avx2, avx512 or avx512_bf16",
-       Group::engine, kComputes,
-       [](Options& o, std::string_view v) -> Status {
-         o.isa = v;
-         return {};
-       }},
-
-      {"--max-tokens",
-       "TOKENS",
-       "up to the context",
-       "most tokens of an answer",
-       Group::sampling,
-       {run},
-       [](Options& o, std::string_view v) { return set_int(o.max_tokens, v, 1, INT32_MAX); }},
-      {"--temperature",
-       "T",
-       "the model's, else 1",
-       "0 always takes the likeliest token",
-       Group::sampling,
-       {run},
-       [](Options& o, std::string_view v) { return set_real(o.temperature, v, 0, 100); }},
-      {"--top-p",
-       "P",
-       "the model's, else 1",
-       "keep the likeliest tokens with this much probability",
-       Group::sampling,
-       {run},
-       [](Options& o, std::string_view v) { return set_real(o.top_p, v, 1e-9, 1); }},
-      {"--top-k",
-       "K",
-       "the model's, else 0 (off)",
-       "keep the K likeliest tokens",
-       Group::sampling,
-       {run},
-       [](Options& o, std::string_view v) -> Status {
-         int64_t k = 0;
-         INFERD_TRY_STATUS(set_int(k, v, 0, INT32_MAX));
-         o.top_k = k;
-         return {};
-       }},
-      {"--min-p",
-       "P",
-       "0 (off)",
-       "keep tokens at least P times as likely as the likeliest",
-       Group::sampling,
-       {run},
-       [](Options& o, std::string_view v) { return set_real(o.min_p, v, 0, 1); }},
-      {"--seed",
-       "NUMBER",
-       "drawn and printed with --log-level debug",
-       "the same seed gives the same answer",
-       Group::sampling,
-       {run},
-       [](Options& o, std::string_view v) -> Status {
-         int64_t seed = 0;
-         INFERD_TRY_STATUS(set_int(seed, v, 0, INT64_MAX));
-         o.seed = static_cast<uint64_t>(seed);
-         return {};
-       }},
-      {"--system",
-       "TEXT",
-       "none",
-       "system message of the chat",
-       Group::sampling,
-       {run},
-       [](Options& o, std::string_view v) -> Status {
-         o.system = v;
-         return {};
-       }},
-      {"--parse-special",
-       "",
-       "off",
-       "read control tokens in the text as such",
-       Group::sampling,
-       {tokenize},
-       [](Options& o, std::string_view) -> Status {
-         o.parse_special = true;
-         return {};
-       }},
-      {"--add-special",
-       "",
-       "off",
-       "add the begin and end tokens that the model wants",
-       Group::sampling,
-       {tokenize},
-       [](Options& o, std::string_view) -> Status {
-         o.add_special = true;
-         return {};
-       }},
-
-      {"--explain",
-       "CODE",
-       "none",
-       "say what an error code means, and do nothing else",
-       Group::common,
-       {doctor},
-       [](Options& o, std::string_view v) -> Status {
-         if (v.empty()) return bad("got an empty code");
-         o.explain = v;
-         return {};
-       }},
-      {"--pp",
-       "LIST",
-       "none",
-       "prompt lengths in tokens, such as 128,512",
-       Group::bench,
-       {bench_engine},
-       [](Options& o, std::string_view v) { return set_list(o.bench_pp, v, 1, 1 << 20); }},
-      {"--tg",
-       "LIST",
-       "128 when --pp is not given",
-       "numbers of tokens to generate",
-       Group::bench,
-       {bench_engine},
-       [](Options& o, std::string_view v) { return set_list(o.bench_tg, v, 1, 1 << 20); }},
-      {"--depth",
-       "LIST",
-       "0",
-       "tokens already in the KV pool when the measurement begins",
-       Group::bench,
-       {bench_engine},
-       [](Options& o, std::string_view v) { return set_list(o.bench_depth, v, 0, 1 << 20); }},
-      {"--batch",
-       "LIST",
-       "1",
-       "sequences at once",
-       Group::bench,
-       {bench_engine},
-       [](Options& o, std::string_view v) { return set_list(o.bench_batch, v, 1, 1024); }},
-      {"--repeat",
-       "COUNT",
-       "5",
-       "measurements of each test, after one to warm up",
-       Group::bench,
-       {bench_engine},
-       [](Options& o, std::string_view v) { return set_int(o.bench_repeat, v, 1, 1000); }},
-
-      {"--json",
-       "",
-       "off",
-       "print JSON on stdout",
-       Group::common,
-       {list, show, plan, tokenize, bench_engine, doctor, version},
-       [](Options& o, std::string_view) -> Status {
-         o.json = true;
-         return {};
-       }},
-      {"--log-level",
-       "LEVEL",
-       "info",
-       "error, warn, info or debug; on stderr",
-       Group::common,
-       {serve, run},
-       [](Options& o, std::string_view v) -> Status {
-         const auto level = parse_log_level(v);
-         if (!level) return bad(cat("got ", printable(v), ", allowed are error, warn, info, debug"));
-         o.log_level = *level;
-         return {};
-       }},
-  };
-  return kTable;
-}
-
-bool takes(Command command, const OptionRow& option) {
-  return std::ranges::find(option.commands, command) != option.commands.end();
+bool takes_here(const Options& options, const OptionRow& option) {
+  return takes(options.command, option) || takes(target(options), option);
 }
 
 Error unknown_command(std::string_view given) {
   std::vector<std::string> names;
-  for (const CommandRow& row : kCommands) names.emplace_back(row.name);
+  for (const CommandRow& row : command_table()) names.emplace_back(row.name);
   Error error{.code = Code::arg_command, .detail = printable(given)};
   if (const auto near = nearest_name(given, names))
     error.fix = cat("did you mean `inferd ", *near, "`? `inferd --help` lists the commands");
   return error;
 }
 
-Error unknown_option(Command command, std::string_view given) {
+Error unknown_option(const Options& options, std::string_view given) {
   std::vector<std::string> names;
   std::vector<std::string> elsewhere;
   for (const OptionRow& option : option_table()) {
-    if (takes(command, option)) {
+    if (takes_here(options, option)) {
       names.emplace_back(option.name);
     } else if (option.name == given) {
-      for (const Command other : option.commands) elsewhere.emplace_back(row_of(other).name);
+      for (const Command other : option.commands) elsewhere.emplace_back(command_row(other).name);
     }
   }
-  const std::string_view name = row_of(command).name;
+  const std::string_view name = command_row(options.command).name;
   Error error{.code = Code::arg_option, .detail = cat(printable(given), " of `inferd ", name, "`")};
   if (!elsewhere.empty()) {
     error.fix = cat(given, " belongs to: ", join(elsewhere, ", "));
@@ -428,45 +48,59 @@ Error unknown_option(Command command, std::string_view given) {
   return error;
 }
 
-Status set_option(Options& options, std::span<const std::string> arguments, size_t& at) {
+// The option at `at` and its value, which may be the next argument; `at` is left on the last one read.
+Result<Setting> read_option(const Options& options, std::span<const std::string> arguments, size_t& at) {
   std::string_view name = arguments[at];
   std::optional<std::string_view> value;
   if (const size_t equals = name.find('='); equals != std::string_view::npos) {
     value = name.substr(equals + 1);
     name = name.substr(0, equals);
   }
-  for (const OptionRow& option : option_table()) {
-    if (option.name != name || !takes(options.command, option)) continue;
-    if (option.value.empty()) {
-      if (value)
-        return Error{.code = Code::arg_value,
-                     .detail = cat(name, " takes no value, got ", printable(*value)),
-                     .where = std::string(name)};
-      return option.set(options, "");
+  const auto table = option_table();
+  const auto option = std::ranges::find_if(
+      table, [&](const OptionRow& row) { return row.name == name && takes_here(options, row); });
+  if (option == table.end()) return unknown_option(options, name);
+  if (!value && option->value.empty()) value = "true";
+  if (!value) {
+    if (at + 1 == arguments.size()) {
+      return Error{.code = Code::arg_missing,
+                   .detail = cat(name, " needs ", option->value),
+                   .where = std::string(name)};
     }
-    if (!value) {
-      if (at + 1 == arguments.size()) {
-        return Error{.code = Code::arg_missing,
-                     .detail = cat(name, " needs ", option.value),
-                     .where = std::string(name)};
-      }
-      value = arguments[++at];
-    }
-    Status set = option.set(options, *value);
-    if (set.ok()) return {};
-    Error error = std::move(set).error();
-    error.detail = cat(name, ": ", error.detail);
-    error.where = cat(name, " ", *value);
-    error.fix = cat(name, ": ", option.help);
-    return error;
+    value = arguments[++at];
   }
-  return unknown_option(options.command, name);
+  return Setting{.option = &*option,
+                 .values = {std::string(*value)},
+                 .origin = {.kind = Origin::Kind::command_line, .name = std::string(name)}};
+}
+
+// Of an option that was given twice the last one counts, unless it may be repeated.
+void add_flag(Configuration& given, Setting setting) {
+  const auto before = std::ranges::find(given.settings, setting.option, &Setting::option);
+  if (before == given.settings.end()) {
+    given.settings.push_back(std::move(setting));
+  } else if (setting.option->field.shape == Field::Shape::repeated) {
+    before->values.push_back(setting.values.front());
+  } else {
+    *before = std::move(setting);
+  }
+}
+
+Status take_argument(Options& options, const std::string& argument) {
+  const bool names_command = options.command == Command::config || options.command == Command::help;
+  if (names_command && options.arguments.empty()) {
+    const CommandRow* row = find_command(argument);
+    if (row == nullptr) return unknown_command(argument);
+    (options.command == Command::config ? options.config_for : options.help_for) = row->command;
+  }
+  options.arguments.push_back(argument);
+  return {};
 }
 
 Status check_arguments(Options& options) {
-  const CommandRow& row = row_of(options.command);
+  const CommandRow& row = command_row(options.command);
   const auto count = static_cast<int>(options.arguments.size());
-  const std::string usage = cat("usage: inferd ", row.name, row.arguments.empty() ? "" : " ", row.arguments);
+  const std::string usage = cat("usage: ", usage_of(row));
   if (count < row.least_arguments) {
     return Error{.code = Code::arg_missing,
                  .detail = cat("`inferd ", row.name, "` needs ", row.arguments),
@@ -479,7 +113,7 @@ Status check_arguments(Options& options) {
                                printable(options.arguments[static_cast<size_t>(row.most_arguments)]), " too"),
                  .fix = usage};
   }
-  if (options.command == bench_engine) {
+  if (options.command == Command::bench_engine) {
     if (options.arguments.front() != "engine") {
       return Error{
           .code = Code::arg_value,
@@ -487,30 +121,91 @@ Status check_arguments(Options& options) {
           .fix = usage};
     }
     options.arguments.erase(options.arguments.begin());
-    if (options.bench_pp.empty() && options.bench_tg.empty()) options.bench_tg = {128};
-  }
-  if (options.kv_memory && options.kv_blocks) {
-    return Error{.code = Code::arg_value,
-                 .detail = "--kv-memory and --kv-blocks both size the KV pool",
-                 .fix = "give one of them"};
   }
   return {};
 }
 
+// A later kind of place wins; inside a file, the command's own table.
+int rank(const Setting& setting) {
+  return 2 * static_cast<int>(setting.origin.kind) + (setting.section ? 1 : 0);
+}
+
+// Sets what was decided for the command. Of two options that exclude each other the higher place counts.
+Status apply(Options& options) {
+  for (const OptionRow& option : option_table()) {
+    const Command command = takes(options.command, option) ? options.command : target(options);
+    if (!takes(command, option)) continue;
+    const Setting* setting = deciding_setting(options.configuration, option, command);
+    if (setting == nullptr) continue;
+    const auto table = option_table();
+    const auto other = std::ranges::find(table, option.excludes, &OptionRow::name);
+    if (other != table.end()) {
+      const Setting* against = deciding_setting(options.configuration, *other, command);
+      if (against != nullptr && rank(*against) > rank(*setting)) continue;
+      if (against != nullptr && rank(*against) == rank(*setting)) {
+        return Error{.code = Code::arg_value,
+                     .detail = cat(option.name, " and ", other->name, " say the same in two ways"),
+                     .where = setting->origin.kind == Origin::Kind::command_line
+                                  ? ""
+                                  : cat(setting->origin.text(), " and ", against->origin.text()),
+                     .fix = "give one of them"};
+      }
+    }
+    Status applied = apply_setting(*setting, options);
+    if (!applied.ok()) return bad_setting(*setting, std::move(applied).error());
+  }
+  if (options.command == Command::bench_engine && options.bench_pp.empty() && options.bench_tg.empty()) {
+    options.bench_tg = {128};
+  }
+  return {};
+}
+
+bool is_help(std::string_view argument) {
+  return argument == "--help" || argument == "-h";
+}
+
+// `inferd config` shows every option; the others read only what they have a use for, so that `inferd version`
+// works beside a broken file.
+bool reads_configuration(const Options& options) {
+  return options.command == Command::config ||
+         std::ranges::any_of(option_table(), [&](const OptionRow& option) {
+           return takes(options.command, option) && option.from != ReadFrom::command_line;
+         });
+}
+
 }  // namespace
 
-Result<Options> parse_options(std::span<const std::string> arguments) {
+const Setting* deciding_setting(const Configuration& configuration, const OptionRow& option,
+                                std::optional<Command> command) {
+  const Setting* best = nullptr;
+  for (const Setting& setting : configuration.settings) {
+    if (setting.option != &option) continue;
+    if (setting.section && setting.section != command) continue;
+    if (best == nullptr || rank(setting) > rank(*best)) best = &setting;
+  }
+  return best;
+}
+
+Result<Options> parse_options(std::span<const std::string> arguments, const ConfigurationPlaces& places) {
   Options options;
-  if (arguments.empty()) return options;
+  if (arguments.empty()) {
+    options.brief_help = true;
+    return options;
+  }
   const std::string_view first = arguments.front();
-  const auto is_help = [](std::string_view a) { return a == "--help" || a == "-h"; };
-  if (is_help(first) || first == "help") return options;
-  const auto row = std::ranges::find(kCommands, first == "--version" ? "version" : first, &CommandRow::name);
-  if (row == kCommands.end()) return unknown_command(first);
+  if (is_help(first)) return options;
+  if (first == "complete") {  // everything behind it is what a shell has read so far
+    options.command = Command::complete;
+    options.arguments.assign(arguments.begin() + 1, arguments.end());
+    return options;
+  }
+  const CommandRow* row = find_command(first == "--version" ? "version" : first);
+  if (row == nullptr) return unknown_command(first);
   options.command = row->command;
   bool only_arguments = false;
+  Configuration given;
   for (size_t at = 1; at < arguments.size(); ++at) {
-    const std::string_view argument = arguments[at];
+    const std::string& argument = arguments[at];
     if (!only_arguments && is_help(argument)) {
       options.help_for = options.command;
       options.command = Command::help;
@@ -519,66 +214,24 @@ Result<Options> parse_options(std::span<const std::string> arguments) {
     if (!only_arguments && argument == "--") {
       only_arguments = true;
     } else if (!only_arguments && argument.size() > 1 && argument.starts_with('-')) {
-      INFERD_TRY_STATUS(set_option(options, arguments, at));
+      INFERD_TRY(Setting setting, read_option(options, arguments, at));
+      Options probe;
+      probe.command = options.command;
+      probe.config_for = options.config_for;
+      Status applied = apply_setting(setting, probe);
+      if (!applied.ok()) return bad_setting(setting, std::move(applied).error());
+      add_flag(given, std::move(setting));
     } else {
-      options.arguments.emplace_back(argument);
+      INFERD_TRY_STATUS(take_argument(options, argument));
     }
   }
   INFERD_TRY_STATUS(check_arguments(options));
+  if (reads_configuration(options)) {
+    INFERD_TRY(options.configuration, read_configuration(places));
+  }
+  for (Setting& setting : given.settings) options.configuration.settings.push_back(std::move(setting));
+  INFERD_TRY_STATUS(apply(options));
   return options;
-}
-
-std::string help_text() {
-  std::string text = "inferd serves, measures and explores language models on the CPU.\n\n";
-  text += "  inferd serve                      serve the default model on http://127.0.0.1:8000\n";
-  text += "  inferd run smollm2                chat with it in the terminal\n";
-  text += "  inferd run smollm2 \"Say hello\"    one answer\n\nCommands:\n";
-  for (const CommandRow& row : kCommands) {
-    const std::string usage = cat(row.name, row.arguments.empty() ? "" : " ", row.arguments);
-    text += cat("  ", usage, std::string(usage.size() < 30 ? 30 - usage.size() : 1, ' '), row.summary, "\n");
-  }
-  text += "\nMODEL is a path to a .gguf file or a name that `inferd list` prints; the default is smollm2.\n";
-  text += "`inferd COMMAND --help` lists the options of a command.\n";
-  return text;
-}
-
-std::string help_text(Command command) {
-  const CommandRow& row = row_of(command);
-  std::string text = cat("inferd ", row.name, ": ", row.summary, "\n\n");
-  for (const std::string_view example : split(row.examples, '\n')) text += cat("  ", example, "\n");
-  text += cat("\nusage: inferd ", row.name, row.arguments.empty() ? "" : " ", row.arguments, " [options]\n");
-  for (const auto& [group, title] : kGroupTitles) {
-    bool titled = false;
-    for (const OptionRow& option : option_table()) {
-      if (option.group != group || !takes(command, option)) continue;
-      if (!titled) text += cat("\n", title, ":\n");
-      titled = true;
-      const std::string left = cat(option.name, option.value.empty() ? "" : " ", option.value);
-      text += cat("  ", left, std::string(left.size() < 24 ? 24 - left.size() : 1, ' '), option.help, " [",
-                  option.default_text, "]\n");
-    }
-  }
-  return text;
-}
-
-std::optional<int64_t> parse_bytes(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, double>, 10> kUnits = {{{"KiB", 0x1p10},
-                                                                                  {"MiB", 0x1p20},
-                                                                                  {"GiB", 0x1p30},
-                                                                                  {"TiB", 0x1p40},
-                                                                                  {"kB", 1e3},
-                                                                                  {"MB", 1e6},
-                                                                                  {"GB", 1e9},
-                                                                                  {"TB", 1e12},
-                                                                                  {"B", 1},
-                                                                                  {"", 1}}};
-  for (const auto& [unit, factor] : kUnits) {
-    if (!text.ends_with(unit)) continue;
-    const auto number = parse_double(trim(text.substr(0, text.size() - unit.size())));
-    if (!number || *number < 0 || *number * factor > 0x1p62) return std::nullopt;
-    return static_cast<int64_t>(std::llround(*number * factor));
-  }
-  return std::nullopt;
 }
 
 }  // namespace inferd

@@ -1,5 +1,5 @@
-// The command line: one visible table of commands and options makes the parser, the help texts and the
-// checks.
+// What one run of the program was told, by the command line, the environment and configuration files. The
+// commands and options themselves are the table in option_table.cpp.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,63 @@
 
 namespace inferd {
 
-enum class Command { serve, run, list, show, plan, tokenize, bench_engine, doctor, version, help };
+enum class Command {
+  serve,
+  run,
+  list,
+  show,
+  plan,
+  tokenize,
+  bench_engine,
+  doctor,
+  config,
+  completion,
+  man,
+  version,
+  help,
+  complete,  // asked by the completion scripts
+};
+
+struct OptionRow;
+
+// Where a value came from, in the order of what wins: a later one replaces an earlier one.
+struct Origin {
+  enum class Kind { preset, user_file, folder_file, environment, command_line };
+  Kind kind = Kind::preset;
+  std::string name;  // path, variable or flag
+  int line = 0;      // in files; from 1
+  int column = 0;
+
+  std::string text() const;  // "inferd.toml:3", "INFERD_PORT", "--port", "default"
+};
+
+// One option as one place gave it.
+struct Setting {
+  const OptionRow* option = nullptr;
+  std::optional<Command> section;   // only for this command: [serve] in a file
+  std::vector<std::string> values;  // as on the command line; several when the option may be repeated
+  Origin origin;
+};
+
+struct Configuration {
+  std::vector<Setting> settings;
+  std::vector<std::string> files;  // that were read
+};
+
+// Where to look, besides the command line; an empty path is none.
+struct ConfigurationPlaces {
+  std::vector<std::string> environment;  // "NAME=value"
+  std::string folder_file;               // of the working folder
+  std::string user_file;
+};
 
 // Everything that can be given; what is unset is chosen later and printed.
 struct Options {
   Command command = Command::help;
   std::optional<Command> help_for;     // `inferd COMMAND --help`
+  bool brief_help = false;             // `inferd` alone
   std::vector<std::string> arguments;  // positional: MODEL, prompt
+  Configuration configuration;         // all that was given, the command line too
 
   // server
   std::string host = "127.0.0.1";
@@ -68,18 +118,22 @@ struct Options {
   std::vector<int32_t> bench_batch = {1};
   int32_t bench_repeat = 5;
 
+  // config
+  std::optional<Command> config_for;  // `inferd config COMMAND`
+  bool show_origin = false;
+
   LogLevel log_level = LogLevel::info;
   bool json = false;
 };
 
-// E-ARG-001 unknown command, -002 unknown option, -003 bad value, -004 something missing; with the nearest
-// name.
-Result<Options> parse_options(std::span<const std::string> arguments);
+// Reads the command line, then, for a command that takes any option from there, environment and files.
+// E-ARG-001 unknown command, -002 unknown option, -003 bad value, -004 something missing, E-CFG-* the same of
+// `places`; with the nearest name.
+Result<Options> parse_options(std::span<const std::string> arguments, const ConfigurationPlaces& places = {});
 
-std::string help_text();                 // of the program
-std::string help_text(Command command);  // of one command: usage, examples, options with default and unit
-
-// "4096", "512MiB", "1.5GiB", "2GB": bytes. nullopt: not a size.
-std::optional<int64_t> parse_bytes(std::string_view text);
+// The setting that decides `option` for `command`, or null: the default holds. Without a command: what stands
+// outside of sections.
+const Setting* deciding_setting(const Configuration& configuration, const OptionRow& option,
+                                std::optional<Command> command);
 
 }  // namespace inferd

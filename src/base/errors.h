@@ -33,6 +33,14 @@ enum ExitCode : int {
   X(arg_value, "E-ARG-003", 400, kExitUsage, "bad option value", "give a value as described")               \
   X(arg_missing, "E-ARG-004", 400, kExitUsage, "missing argument",                                          \
     "run `inferd COMMAND --help` for the usage")                                                            \
+  X(config_syntax, "E-CFG-001", 500, kExitUsage, "the configuration file cannot be read",                   \
+    "mend the line; `inferd config` prints a file that is right")                                           \
+  X(config_key, "E-CFG-002", 500, kExitUsage, "unknown configuration key",                                  \
+    "`inferd config` lists the keys that there are")                                                        \
+  X(config_value, "E-CFG-003", 500, kExitUsage, "bad configuration value",                                  \
+    "give a value as docs/options.md describes")                                                            \
+  X(config_place, "E-CFG-004", 500, kExitUsage, "not read from the working folder",                         \
+    "give it on the command line, in the environment, or in the user's configuration")                      \
   X(io_not_found, "E-IO-001", 500, kExitBadFile, "no such file", "check the path")                          \
   X(io_permission, "E-IO-002", 500, kExitPermission, "permission denied",                                   \
     "check the owner and mode of the file")                                                                 \

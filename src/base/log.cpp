@@ -12,6 +12,10 @@ constexpr std::array<std::string_view, 4> kNames = {"error", "warn", "info", "de
 
 }  // namespace
 
+std::string_view log_level_name(LogLevel level) {
+  return kNames[static_cast<size_t>(level)];
+}
+
 std::optional<LogLevel> parse_log_level(std::string_view name) {
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] == name) return static_cast<LogLevel>(i);

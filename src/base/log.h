@@ -13,7 +13,8 @@ namespace inferd {
 
 enum class LogLevel : int { error = 0, warn = 1, info = 2, debug = 3 };
 
-std::optional<LogLevel> parse_log_level(std::string_view name);  // "error" "warn" "info" "debug"
+std::string_view log_level_name(LogLevel level);  // "error" "warn" "info" "debug"
+std::optional<LogLevel> parse_log_level(std::string_view name);
 
 class Logger {
  public:

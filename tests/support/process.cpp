@@ -49,12 +49,16 @@ Process::Process(const std::string& program, const std::vector<std::string>& arg
     posix_spawn_file_actions_addopen(&actions, 1, options.stdout_path.c_str(), O_WRONLY, 0);
   }
   posix_spawn_file_actions_adddup2(&actions, err[1], 2);
+  if (!options.folder.empty()) posix_spawn_file_actions_addchdir_np(&actions, options.folder.c_str());
   std::map<std::string, std::string> variables;
   const auto set = [&variables](std::string_view entry) {
     const size_t equals = entry.find('=');
     variables[std::string(entry.substr(0, equals))] = entry.substr(equals + 1);
   };
-  for (char** entry = environ; *entry != nullptr; ++entry) set(*entry);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    if (!std::string_view(*entry).starts_with("INFERD_")) set(*entry);
+  }
+  set("XDG_CONFIG_HOME=/nowhere");
   for (const std::string& entry : options.environment) set(entry);
   std::vector<std::string> environment;
   for (const auto& [name, value] : variables) environment.push_back(cat(name, "=", value));

@@ -13,10 +13,12 @@
 namespace inferd::test {
 
 struct ProcessOptions {
-  std::vector<std::string>
-      environment;          // "NAME=value" beside this process's own; a later one replaces an earlier
+  // "NAME=value" beside this process's own; a later one replaces an earlier. Of the program's own
+  // configuration a child inherits nothing: no INFERD_ variable and no user's inferd.toml.
+  std::vector<std::string> environment;
   std::string stdout_path;  // instead of a pipe, such as /dev/full
   std::string stdin_text;
+  std::string folder;  // to start in, instead of this process's
 };
 
 class Process {
