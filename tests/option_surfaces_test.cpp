@@ -353,6 +353,14 @@ TEST(OptionSurfaces, fixed_values_are_the_same_in_completion_and_in_the_error) {
   EXPECT_GE(lists, 3);  // --kv-dtype, --isa, --log-level
 }
 
+TEST(OptionSurfaces, a_shell_without_a_script_is_refused_with_the_nearest) {
+  const test::Finished finished = test::run_process(kProgram, {"completion", "fihs"});
+  EXPECT_EQ(finished.code, 2);
+  EXPECT_EQ(finished.err,
+            "error[E-ARG-003]: bad option value: no completion for \"fihs\", there are bash, zsh, fish\n"
+            "  fix: did you mean fish?\n");
+}
+
 TEST(OptionSurfaces, what_config_prints_is_a_configuration) {
   const ScratchFolder scratch;
   const std::vector<std::string> variables = {"INFERD_PORT=8123", "INFERD_CTX=4k", "INFERD_ALIAS=a,b",

@@ -145,12 +145,13 @@ int config_command(const Options& options) {
 }
 
 int completion_command(const Options& options) {
-  static constexpr std::string_view kShells[] = {"bash", "zsh", "fish"};
+  static const std::vector<std::string> kShells = {"bash", "zsh", "fish"};
   const std::string& shell = options.arguments.front();
-  if (std::ranges::find(kShells, shell) == std::end(kShells)) {
+  if (std::ranges::find(kShells, shell) == kShells.end()) {
+    const auto near = nearest_name(shell, kShells);
     return report({.code = Code::arg_value,
-                   .detail = cat("no completion for ", printable(shell), ", there are bash, zsh and fish"),
-                   .fix = "give one of them"});
+                   .detail = cat("no completion for ", printable(shell), ", there are ", join(kShells, ", ")),
+                   .fix = near ? cat("did you mean ", *near, "?") : "give one of them"});
   }
   print(std::string(completion_script(shell)));
   return kExitOk;
