@@ -57,11 +57,12 @@ endfunction()
 # All test programs of this build; the tsan build makes nothing else.
 add_custom_target(inferd_tests)
 
-# inferd_test(base_test SOURCES a_test.cpp LINKS inferd_base [THREADS] [REAL_MODEL] [TIMEOUT s])
+# inferd_test(base_test SOURCES a_test.cpp LINKS inferd_base [UNIT] [THREADS] [REAL_MODEL] [TIMEOUT s])
 # SERIAL: measures time, so nothing else runs beside it.
-# THREADS: starts threads, so the tsan build runs it. REAL_MODEL: needs the downloaded models, so only release runs it.
+# UNIT: nothing in it depends on the compiler's optimiser or on how fast the code is, so the release build leaves it to
+# the sanitizer builds. THREADS: starts threads, so the tsan build runs it. REAL_MODEL: needs the downloaded models, so only release runs it.
 function(inferd_test name)
-  cmake_parse_arguments(ARG "THREADS;REAL_MODEL;WHOLE;SERIAL" "TIMEOUT" "SOURCES;LINKS;DEFINES" ${ARGN})
+  cmake_parse_arguments(ARG "UNIT;THREADS;REAL_MODEL;WHOLE;SERIAL" "TIMEOUT" "SOURCES;LINKS;DEFINES" ${ARGN})
   foreach(source ${ARG_SOURCES})
     set_property(GLOBAL APPEND PROPERTY INFERD_TEST_SOURCES "${CMAKE_CURRENT_SOURCE_DIR}/${source}")
   endforeach()
@@ -72,6 +73,9 @@ function(inferd_test name)
     return()
   endif()
   if(ARG_REAL_MODEL AND INFERD_SANITIZE)
+    return()
+  endif()
+  if(ARG_UNIT AND NOT INFERD_SANITIZE)
     return()
   endif()
   if(NOT ARG_TIMEOUT)

@@ -6,9 +6,9 @@ list(APPEND INFERD_TEXT_SOURCES
   jinja_print.cpp jinja_runtime.cpp jinja_strings.cpp jinja_text.cpp jinja_text_methods.cpp jinja_unicode.cpp
   jinja_value.cpp)
 
-inferd_test(chat_template_test SOURCES chat_template_test.cpp LINKS inferd_text THREADS)
+inferd_test(chat_template_test SOURCES chat_template_test.cpp LINKS inferd_text THREADS UNIT)
 inferd_test(jinja_test SOURCES jinja_vectors_test.cpp jinja_hostile_test.cpp LINKS inferd_text)
-inferd_test(jinja_fuzz_test SOURCES jinja_fuzz_test.cpp ../../fuzz/jinja_fuzz.cpp LINKS inferd_text)
+inferd_test(jinja_fuzz_test SOURCES jinja_fuzz_test.cpp ../../fuzz/jinja_fuzz.cpp LINKS inferd_text UNIT)
 inferd_test(chat_template_model_test SOURCES chat_template_model_test.cpp chat_template_golden.cpp
   LINKS inferd_text inferd_test_support REAL_MODEL)
 

@@ -3,14 +3,14 @@ set(INFERD_TOKENIZER_SOURCES
   added_tokens.cpp bpe.cpp byte_level.cpp nfc.cpp output_text.cpp pretokenizer.cpp stop_matcher.cpp stream_decoder.cpp
   tokenizer.cpp unicode_tables.cpp)
 
-inferd_test(bpe_test SOURCES bpe_test.cpp LINKS inferd_text)
-inferd_test(nfc_test SOURCES nfc_test.cpp tokenizer_test_data.cpp LINKS inferd_text ZLIB::ZLIB)
+inferd_test(bpe_test SOURCES bpe_test.cpp LINKS inferd_text UNIT)
+inferd_test(nfc_test SOURCES nfc_test.cpp tokenizer_test_data.cpp LINKS inferd_text ZLIB::ZLIB UNIT)
 # PCRE2 (Debian: libpcre2-dev) is the oracle of this test and nothing else.
 inferd_test(pretokenizer_test SOURCES pretokenizer_test.cpp tokenizer_test_data.cpp
-  LINKS inferd_text ZLIB::ZLIB pcre2-8)
+  LINKS inferd_text ZLIB::ZLIB pcre2-8 UNIT)
 inferd_test(output_text_test SOURCES output_text_test.cpp stop_matcher_test.cpp stream_decoder_test.cpp
-  LINKS inferd_text)
+  LINKS inferd_text UNIT)
 inferd_test(tokenizer_test SOURCES tokenizer_test.cpp LINKS inferd_text)
-inferd_test(tokenizer_threads_test SOURCES tokenizer_threads_test.cpp LINKS inferd_text THREADS)
+inferd_test(tokenizer_threads_test SOURCES tokenizer_threads_test.cpp LINKS inferd_text THREADS UNIT)
 inferd_test(tokenizer_real_test SOURCES tokenizer_real_test.cpp tokenizer_test_data.cpp LINKS inferd_text ZLIB::ZLIB
   REAL_MODEL SERIAL)
