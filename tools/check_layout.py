@@ -12,6 +12,7 @@ from pathlib import Path
 MAY_INCLUDE = {
     "base": set(),
     "terminal": set(),
+    "client": set(),
     "tensor": set(),
     "formats": {"tensor"},
     "text": set(),

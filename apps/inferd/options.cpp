@@ -18,12 +18,17 @@ struct CommandRow {
   std::string_view examples;  // one a line
 };
 
-constexpr std::array<CommandRow, 9> kCommands = {{
+constexpr std::array<CommandRow, 11> kCommands = {{
     {Command::serve, "serve", "[MODEL]", 0, 1, "serve a model over HTTP (OpenAI-compatible)",
      "inferd serve\ninferd serve path/to/model.gguf --port 8080 --ctx 4096"},
     {Command::run, "run", "MODEL [PROMPT | -]", 1, 2, "chat in the terminal, or answer one prompt",
      "inferd run smollm2\ninferd run smollm2 \"Why is the sky blue?\"\ncat letter.txt | inferd run smollm2 "
      "-"},
+    {Command::ps, "ps", "", 0, 0, "list the servers of this user that run on this machine",
+     "inferd ps\ninferd ps --json"},
+    {Command::stop, "stop", "[PID | PORT | MODEL]", 0, 1,
+     "end servers of this user, once their requests are answered",
+     "inferd stop\ninferd stop 8080\ninferd stop --all"},
     {Command::list, "list", "", 0, 0, "list the models that are here or can be fetched",
      "inferd list\ninferd list --json"},
     {Command::show, "show", "MODEL", 1, 1, "print what a model file holds, key by key and tensor by tensor",
@@ -156,9 +161,9 @@ const std::vector<OptionRow>& option_table() {
       {"--api-key-file",
        "FILE",
        "none",
-       "file with the key that clients must send; mode 600",
+       "file with the key that clients must send (run: that the server asks for); mode 600",
        Group::server,
-       {serve},
+       {serve, run},
        [](Options& o, std::string_view v) -> Status {
          o.api_key_file = v;
          return {};
@@ -299,6 +304,26 @@ const std::vector<OptionRow>& option_table() {
          o.system = v;
          return {};
        }},
+      {"--no-stats",
+       "",
+       "off",
+       "no line about speed and context after an answer",
+       Group::sampling,
+       {run},
+       [](Options& o, std::string_view) -> Status {
+         o.no_stats = true;
+         return {};
+       }},
+      {"--no-server",
+       "",
+       "off",
+       "load the model in this process even when a server has it",
+       Group::sampling,
+       {run},
+       [](Options& o, std::string_view) -> Status {
+         o.no_server = true;
+         return {};
+       }},
       {"--parse-special",
        "",
        "off",
@@ -361,9 +386,31 @@ const std::vector<OptionRow>& option_table() {
        "off",
        "print JSON on stdout",
        Group::common,
-       {list, show, plan, tokenize, bench_engine, doctor, version},
+       {run, ps, list, show, plan, tokenize, bench_engine, doctor, version},
        [](Options& o, std::string_view) -> Status {
          o.json = true;
+         return {};
+       }},
+      {"--all",
+       "",
+       "off",
+       "end every server of this user",
+       Group::common,
+       {stop},
+       [](Options& o, std::string_view) -> Status {
+         o.all = true;
+         return {};
+       }},
+      {"--log-format",
+       "FORMAT",
+       "text",
+       "text or json, one object a line; on stderr",
+       Group::common,
+       {serve},
+       [](Options& o, std::string_view v) -> Status {
+         const auto format = parse_log_format(v);
+         if (!format) return bad(cat("got ", printable(v), ", allowed are text, json"));
+         o.log_format = *format;
          return {};
        }},
       {"--log-level",
@@ -477,6 +524,14 @@ Status check_arguments(Options& options) {
     }
     options.arguments.erase(options.arguments.begin());
     if (options.bench_pp.empty() && options.bench_tg.empty()) options.bench_tg = {128};
+  }
+  if (options.command == run && options.json && options.arguments.size() < 2) {
+    return Error{.code = Code::arg_missing, .detail = "--json needs a PROMPT", .fix = usage};
+  }
+  if (options.command == Command::stop && options.all && !options.arguments.empty()) {
+    return Error{.code = Code::arg_value,
+                 .detail = cat("--all and ", printable(options.arguments.front()), " say two things"),
+                 .fix = "give one of them"};
   }
   if (options.kv_memory && options.kv_blocks) {
     return Error{.code = Code::arg_value,

@@ -15,7 +15,7 @@
 
 namespace inferd {
 
-enum class Command { serve, run, list, show, plan, tokenize, bench_engine, doctor, version, help };
+enum class Command { serve, run, ps, stop, list, show, plan, tokenize, bench_engine, doctor, version, help };
 
 // Everything that can be given; what is unset is chosen later and printed.
 struct Options {
@@ -52,6 +52,11 @@ struct Options {
   std::optional<double> min_p;
   std::optional<uint64_t> seed;
   std::string system;
+  bool no_stats = false;
+  bool no_server = false;
+
+  // stop
+  bool all = false;
 
   // tokenize
   bool parse_special = false;
@@ -66,6 +71,7 @@ struct Options {
   int32_t bench_repeat = 5;
 
   LogLevel log_level = LogLevel::info;
+  LogFormat log_format = LogFormat::text;
   bool json = false;
 };
 
