@@ -424,6 +424,8 @@ TEST_F(ChatTest, a_running_server_is_used_and_named) {
   ASSERT_TRUE(json.ok());
   EXPECT_EQ(json->find("server")->as_string(), cat("http://127.0.0.1:", port));
   EXPECT_EQ(json->find("usage")->find("completion_tokens")->as_integer(), 6);
+  // Nobody left before an answer's last byte.
+  EXPECT_NE(test::get(port, "/metrics").body.find("inferd_http_clients_gone_total 0\n"), std::string::npos);
   // Errors of the server are its own.
   const test::Finished refused = run({"run", tiny_model(), std::string(3000, 'x'), "--max-tokens", "6"});
   EXPECT_EQ(refused.code, 2);

@@ -190,7 +190,7 @@ class Stopping {
     std::fputs(cat("stopped ", server_.model, " (pid ", server_.pid, ") ", how, "\n").c_str(), stdout);
   }
 
-  const ServerNote server_;
+  ServerNote server_;
   int process_;
   int64_t begin_ns_ = 0;  // 0: there was nobody to tell
 };

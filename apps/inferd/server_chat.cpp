@@ -99,7 +99,7 @@ class ServerChat final : public ChatModel {
     Stream stream{.sink = sink, .begin_ns = monotonic_clock().now_ns()};
     const Result<HttpAnswer> reply =
         http_call(url_, call, [&](std::string_view piece) { return take(stream, piece); });
-    if (!reply.ok() && reply.error().code != Code::interrupted) return reply.error();
+    if (!reply.ok() && !stream.done && reply.error().code != Code::interrupted) return reply.error();
     if (stream.error) return *stream.error;
     if (reply.ok() && reply->status != 200) return server_error(*reply, url_, reply->body);
     ChatAnswer& answer = stream.answer;
@@ -153,9 +153,9 @@ class ServerChat final : public ChatModel {
   bool take(Stream& stream, std::string_view piece) const {
     stream.events.push(piece);
     while (const auto data = stream.events.next()) {
-      if (*data == "[DONE]") {
+      if (*data == "[DONE]") {  // the end of the body follows: who leaves before it counts as gone
         stream.done = true;
-        return false;
+        continue;
       }
       const Result<Json> json = parse_json(*data);
       if (!json.ok()) {

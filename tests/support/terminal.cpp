@@ -205,6 +205,14 @@ Terminal::Terminal(const std::string& program, const std::vector<std::string>& a
   pid_ = ::forkpty(&master_, nullptr, nullptr, &size);
   INFERD_CHECK(pid_ >= 0, "forkpty");
   if (pid_ == 0) {
+    // Nothing of this process's that would configure the program.
+    std::vector<std::string> names;
+    for (char** entry = environ; *entry != nullptr; ++entry) {
+      const std::string_view text = *entry;
+      if (text.starts_with("INFERD_")) names.emplace_back(text.substr(0, text.find('=')));
+    }
+    for (const std::string& name : names) ::unsetenv(name.c_str());
+    ::setenv("XDG_CONFIG_HOME", "/nowhere", 1);
     ::setenv("TERM", "xterm", 1);
     ::unsetenv("NO_COLOR");
     for (const std::string& entry : options.environment) {
