@@ -13,6 +13,8 @@
 #include <map>
 #include <regex>
 
+#include "client/http_client.h"
+#include "client/server_notes.h"
 #include "cpu/cpu_backend.h"
 #include "engine/memory_plan.h"
 #include "environment.h"
@@ -268,6 +270,62 @@ std::string other_bytes() {
   return text_of(verify_model_file(*find_named_model("smollm2"), scratch.path + "/smollm2.gguf"));
 }
 
+// What a chat over pipes says to this input, less the phases before.
+std::string chat_error(const std::string& typed) {
+  const std::string err =
+      test::run_process(INFERD_BINARY_DIR "/inferd", {"run", tiny("llama"), "--threads", "1", "--ctx", "64"},
+                        {.stdin_text = typed})
+          .err;
+  return err.substr(std::min(err.find("error["), err.size()));
+}
+
+std::string overwrite_error() {
+  const ScratchFolder scratch;
+  write_file(scratch.path + "/notes.txt", "my notes");
+  write_file(scratch.path + "/chat.json", R"({"messages":[{"role":"user","content":"hi"}]})");
+  const std::string text =
+      chat_error(cat("/load ", scratch.path, "/chat.json\n/save ", scratch.path, "/notes.txt\n"));
+  return text;
+}
+
+std::string bad_chat() {
+  const ScratchFolder scratch;
+  write_file(scratch.path + "/bad.json", R"({"messages":[{"role":"user","content":7}]})");
+  return chat_error(cat("/load ", scratch.path, "/bad.json\n"));
+}
+
+// `inferd stop` where notes say that this process and its parent serve, neither of which ends when it is
+// told.
+std::string stop_error(bool with_parent) {
+  const ScratchFolder scratch;
+  const std::vector<std::string> folders = {scratch.path + "/inferd"};
+  // The drain timeout makes `stop` wait for a second instead of 15.
+  const Result<PostedNote> posted = PostedNote::post(folders, {.url = "http://127.0.0.1:1",
+                                                               .port = 1,
+                                                               .model = "tiny",
+                                                               .model_path = "/tiny.gguf",
+                                                               .drain_timeout_s = -14});
+  INFERD_CHECK(posted.ok(), "post");
+  if (with_parent) {
+    std::string text = test::read_file(cat(folders[0], "/", ::getpid(), ".json"));
+    const auto change = [&text](std::string_view name, int64_t from, int64_t to) {
+      const std::string old = cat("\"", name, "\":", from);
+      text.replace(text.find(old), old.size(), cat("\"", name, "\":", to));
+    };
+    change("pid", ::getpid(), ::getppid());
+    change("start_ticks", *process_start_ticks(::getpid()), *process_start_ticks(::getppid()));
+    write_file(cat(folders[0], "/", ::getppid(), ".json"), text);
+  }
+  const auto before = std::signal(SIGTERM, SIG_IGN);
+  const std::string err =
+      test::run_process(
+          INFERD_BINARY_DIR "/inferd", {"stop"},
+          {.environment = {cat("XDG_RUNTIME_DIR=", scratch.path), cat("XDG_STATE_HOME=", scratch.path)}})
+          .err;
+  std::signal(SIGTERM, before);
+  return err.substr(std::min(err.find("error["), err.size()));
+}
+
 const std::vector<std::pair<Code, std::function<std::string()>>>& provocations() {
   static const ScratchFolder scratch;
   static const std::vector<std::pair<Code, std::function<std::string()>>> kAll = {
@@ -393,6 +451,20 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
                                   {.environment = {cat("XDG_DATA_HOME=", scratch.path)}})
              .err;
        }},
+      {Code::server_none,
+       [] {
+         return test::run_process(INFERD_BINARY_DIR "/inferd", {"stop", "8000"},
+                                  {.environment = {cat("XDG_RUNTIME_DIR=", scratch.path),
+                                                   cat("XDG_STATE_HOME=", scratch.path)}})
+             .err;
+       }},
+      {Code::server_choice, [] { return stop_error(true); }},
+      {Code::server_answer,
+       [] { return text_of(http_call(LoopbackUrl{.address = "127.0.0.1", .port = 1}, {})); }},
+      {Code::server_stop, [] { return stop_error(false); }},
+      {Code::chat_command, [] { return chat_error("/hlep\n"); }},
+      {Code::chat_file, bad_chat},
+      {Code::chat_overwrite, overwrite_error},
       {Code::interrupted, fetch_cancelled},
       {Code::internal, [] { return text_of(ChildProcess::start("/nowhere/program", {"program"}, {})); }},
   };
@@ -410,6 +482,7 @@ std::string scrubbed(std::string text) {
   text = std::regex_replace(text, std::regex("\n    [^\n]*"), "");  // pip's own words
   text = std::regex_replace(text, std::regex("req-[0-9a-f]{16}"), "req-N");
   text = std::regex_replace(text, std::regex("127\\.0\\.0\\.1:[0-9]+"), "127.0.0.1:PORT");
+  text = std::regex_replace(text, std::regex("pid [0-9]+"), "pid N");
   text = std::regex_replace(text, std::regex("port [0-9]+: Address"), "port PORT: Address");
   text = std::regex_replace(text, std::regex("[0-9.]+ [KMGTP]iB (is|are) free"), "N GiB is free");
   return text;

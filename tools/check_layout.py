@@ -11,6 +11,8 @@ from pathlib import Path
 # does not exist yet: add its row together with its first file.
 MAY_INCLUDE = {
     "base": set(),
+    "terminal": set(),
+    "client": set(),
     "tensor": set(),
     "formats": {"tensor"},
     "text": set(),

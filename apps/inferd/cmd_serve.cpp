@@ -1,13 +1,15 @@
 // serve: loads a model and answers over HTTP until a signal or a failure of the engine.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <thread>
 
+#include "api_key.h"
 #include "base/threads.h"
+#include "client/server_notes.h"
 #include "commands.h"
 #include "environment.h"
 #include "ports.h"
@@ -18,47 +20,33 @@ namespace inferd {
 namespace {
 
 constexpr int kErr = 2;
-constexpr size_t kShortestKey = 16;
 
 // After a failure the server stays this long, so that probes see it red and every stream can send its last
 // event.
 constexpr std::chrono::milliseconds kFailedGrace{500};
-
-Result<std::string> read_key(const std::string& path) {
-  struct stat info{};
-  if (::stat(path.c_str(), &info) == 0 && (info.st_mode & 077) != 0) {
-    return Error{.code = Code::net_key_file,
-                 .detail = "others may read it",
-                 .where = path,
-                 .fix = cat("chmod 600 ", path)};
-  }
-  INFERD_TRY(const MappedFile file, MappedFile::open(path));
-  if (file.size() > 4096)
-    return Error{.code = Code::net_key_file, .detail = "it is longer than 4096 bytes", .where = path};
-  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  const std::string key(trim(text));
-  const bool plain = std::ranges::all_of(key, [](char c) { return c > 0x20 && c < 0x7f; });
-  if (key.size() < kShortestKey || !plain) {
-    return Error{.code = Code::net_key_file,
-                 .detail = plain ? cat("the key has ", key.size(), " characters")
-                                 : "the key has spaces or is no ASCII",
-                 .where = path};
-  }
-  return key;
-}
 
 void say(const std::string& text) {
   std::fputs(text.c_str(), stderr);
 }
 
 void print_ready(const Options& options, const OpenModel& model, const MemoryPlan& plan,
-                 const std::string& device, int threads, const Server& server, double seconds) {
-  say(plan.text());
+                 const std::string& device, int threads, const Server& server, double seconds, Logger& log) {
+  const bool for_people = log.format() == LogFormat::text;
+  if (for_people) say(plan.text());
   std::fputs(cat("ready ", server.base_url(), "  ", model.name, "  ctx ", plan.runner.ctx, "  seqs ",
                  plan.runner.max_seqs, "  threads ", threads, "  ", device, "  ", fixed(seconds, 2), " s\n")
                  .c_str(),
              stdout);
   std::fflush(stdout);
+  if (!for_people) {
+    return log.record(LogLevel::info, "start", "ready",
+                      {{"phase", "ready"},
+                       {"seconds", seconds},
+                       {"url", server.base_url()},
+                       {"model", model.name},
+                       {"context", plan.runner.ctx},
+                       {"memory_bytes", plan.total()}});
+  }
   say(cat("\n  base URL for OpenAI clients   ", server.base_url(), "/v1\n"));
   const std::string key = options.api_key_file.empty()
                               ? ""
@@ -68,6 +56,28 @@ void print_ready(const Options& options, const OpenModel& model, const MemoryPla
           "[{\"role\": \"user\", \"content\": \"Say hello\"}]}'\n"));
   say(cat("  chat      inferd run ", model.path == model.name ? model.path : model.name, "\n"));
   say("  stop      Ctrl-C (again: at once)\n\n");
+}
+
+// So that `ps`, `stop` and `run` find this server. It serves without a note, too.
+std::optional<PostedNote> post_note(const Options& options, const OpenModel& model, const MemoryPlan& plan,
+                                    const Server& server, Logger& log) {
+  std::error_code failure;
+  const std::string key_file =
+      options.api_key_file.empty() ? "" : std::filesystem::absolute(options.api_key_file, failure).string();
+  Result<PostedNote> note = PostedNote::post(
+      server_note_folders(), {.url = server.base_url(),
+                              .port = server.port(),
+                              .model = model.name,
+                              .aliases = options.aliases,
+                              .model_path = model.path,
+                              .context = Scheduler::max_sequence_tokens(scheduler_options(plan, true)),
+                              .chats = model.chat_template.has_value(),
+                              .drain_timeout_s = options.drain_timeout_s,
+                              .api_key_file = key_file});
+  if (note.ok()) return std::move(note).value();
+  log.warn("server", "`inferd ps` will not show this server: ", note.error().message(), " ",
+           note.error().where);
+  return std::nullopt;
 }
 
 int report_failure(const Engine& engine) {
@@ -82,7 +92,7 @@ int report_failure(const Engine& engine) {
 int serve_command(const Options& options, const BackendFactory& make) {
   watch_signals();
   const int64_t start = monotonic_clock().now_ns();
-  Logger log(options.log_level);
+  Logger log(options.log_level, kErr, options.log_format);
   ServerOptions server_options;
   server_options.host = options.host;
   server_options.port = options.port;
@@ -92,7 +102,7 @@ int serve_command(const Options& options, const BackendFactory& make) {
   server_options.git_sha = std::string(kCommit);
   server_options.log = &log;
   if (!options.api_key_file.empty()) {
-    Result<std::string> key = read_key(options.api_key_file);
+    Result<std::string> key = read_api_key(options.api_key_file);
     if (!key.ok()) return report(key.error());
     server_options.api_key = std::move(key).value();
   }
@@ -102,6 +112,11 @@ int serve_command(const Options& options, const BackendFactory& make) {
 
   ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr),
                            [] { return terminal_columns(kErr); });
+  if (log.format() == LogFormat::json) {
+    progress.log_to([&log](std::string_view phase, double seconds, std::string_view note) {
+      log.record(LogLevel::info, "start", phase, {{"phase", phase}, {"seconds", seconds}, {"note", note}});
+    });
+  }
   ModelLoader loader(options, progress, make);
   const Result<ModelLocation> location =
       loader.find(options.arguments.empty() ? "" : options.arguments.front());
@@ -145,7 +160,8 @@ int serve_command(const Options& options, const BackendFactory& make) {
       Server::start(std::move(served), std::move(server_options), std::move(socket).value());
   if (!started.ok()) return report(started.error());
   Server& server = **started;
-  print_ready(options, *model, *plan, device, threads, server, monotonic_clock().seconds_since(start));
+  const std::optional<PostedNote> posted = post_note(options, *model, *plan, server, log);
+  print_ready(options, *model, *plan, device, threads, server, monotonic_clock().seconds_since(start), log);
 
   wait_for_wakeup();
   if (engine.state() == Engine::State::failed) {
@@ -154,8 +170,13 @@ int serve_command(const Options& options, const BackendFactory& make) {
     server.wait();
     return report_failure(engine);
   }
-  say(cat("draining: ", server.requests_in_flight(), " requests in flight, at most ", options.drain_timeout_s,
-          " s\n"));
+  const std::string draining =
+      cat(server.requests_in_flight(), " requests in flight, at most ", options.drain_timeout_s, " s");
+  if (log.format() == LogFormat::json) {
+    log.info("server", "draining: ", draining);
+  } else {
+    say(cat("draining: ", draining, "\n"));
+  }
   server.drain();
   server.wait();
   if (engine.state() == Engine::State::failed) return report_failure(engine);

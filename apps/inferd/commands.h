@@ -11,7 +11,9 @@ namespace inferd {
 int report(const Error& error);
 
 int serve_command(const Options& options, const BackendFactory& make = make_backend);
-int run_command(const Options& options);
+int run_command(const Options& options, const BackendFactory& make = make_backend);
+int ps_command(const Options& options);
+int stop_command(const Options& options);
 int list_command(const Options& options);
 int show_command(const Options& options);
 int plan_command(const Options& options);

@@ -41,6 +41,10 @@ int run(const Options& options) {
       return serve_command(options);
     case Command::run:
       return run_command(options);
+    case Command::ps:
+      return ps_command(options);
+    case Command::stop:
+      return stop_command(options);
     case Command::list:
       return list_command(options);
     case Command::show:

@@ -21,6 +21,14 @@ constexpr auto kCommands = std::to_array<CommandRow>({
      "inferd run smollm2 \"Why is the sky blue?\"\n"
      "cat letter.txt | inferd run smollm2 -",
      true},
+    {ps, "ps", CommandGroup::use, "", 0, 0, "list the servers of this user that run on this machine",
+     "inferd ps\n"
+     "inferd ps --json"},
+    {stop, "stop", CommandGroup::use, "[PID | PORT | MODEL]", 0, 1,
+     "end servers of this user, once their requests are answered",
+     "inferd stop\n"
+     "inferd stop 8080\n"
+     "inferd stop --all"},
     {list, "list", CommandGroup::look, "", 0, 0, "list the models that are here or can be fetched",
      "inferd list\n"
      "inferd list --json"},
@@ -102,6 +110,9 @@ Json as_json(KvDType value) {
 }
 Json as_json(LogLevel value) {
   return Json(log_level_name(value));
+}
+Json as_json(LogFormat value) {
+  return Json(log_format_name(value));
 }
 template <typename T>
 Json as_json(const std::optional<T>& value) {
@@ -262,14 +273,15 @@ const std::vector<OptionRow>& rows() {
   static const std::vector<Command> kServe = {serve};
   static const std::vector<Command> kRun = {run};
   static const std::vector<Command> kServeRun = {serve, run};
+  static const std::vector<Command> kStop = {stop};
   static const std::vector<Command> kTokenize = {tokenize};
   static const std::vector<Command> kBench = {bench_engine};
   static const std::vector<Command> kLoads = {serve, run, plan};
   static const std::vector<Command> kDoctor = {doctor};
   static const std::vector<Command> kPorts = {serve, doctor};
   static const std::vector<Command> kConfig = {config};
-  static const std::vector<Command> kPrints = {list,         show,   plan,   tokenize,
-                                               bench_engine, doctor, config, version};
+  static const std::vector<Command> kPrints = {run,      ps,           list,   show,   plan,
+                                               tokenize, bench_engine, doctor, config, version};
   static const std::vector<Command> kComputes = {serve, run, plan, bench_engine};
   static const std::vector<OptionRow> kRows = {
       {"--host", "ADDRESS", "127.0.0.1", "address to listen on; others than loopback need a key", server,
@@ -280,8 +292,9 @@ const std::vector<OptionRow>& rows() {
        kServe, kTexts<&Options::aliases>},
       {"--chat-template", "FILE", "the model's own", "Jinja template for chats", server, kServeRun,
        kText<&Options::chat_template>},
-      {"--api-key-file", "FILE", "none", "file with the key that clients must send; mode 600", server, kServe,
-       kText<&Options::api_key_file>, not_working_folder},
+      {"--api-key-file", "FILE", "none",
+       "file with the key that clients must send (run: that the server asks for); mode 600", server,
+       kServeRun, kText<&Options::api_key_file>, not_working_folder},
       {"--no-api-key", "", "off", "listen beyond loopback without a key: everyone may use this server",
        server, kServe, kFlag<&Options::no_api_key>, not_working_folder},
       {"--drain-timeout", "SECONDS", "30 s", "how long running requests may go on after SIGTERM or Ctrl-C",
@@ -306,8 +319,8 @@ const std::vector<OptionRow>& rows() {
        engine, kServeRun, kFlag<&Options::no_prefix_cache>},
       {"--threads", "COUNT", "the CPUs this process may use", "compute threads; a list for bench", engine,
        kComputes, kThreads},
-      {"--isa", "LEVEL", "the best of this chip", "instruction set: portable, avx2, avx512 or avx512_bf16", engine,
-       kComputes, kText<&Options::isa>, everywhere, "portable avx2 avx512 avx512_bf16"},
+      {"--isa", "LEVEL", "the best of this chip", "instruction set: portable, avx2, avx512 or avx512_bf16",
+       engine, kComputes, kText<&Options::isa>, everywhere, "portable avx2 avx512 avx512_bf16"},
 
       {"--max-tokens", "TOKENS", "up to the context", "most tokens of an answer", answer, kRun, kMaxTokens},
       {"--temperature", "T", "the model's, else 1", "0 always takes the likeliest token", answer, kRun,
@@ -321,6 +334,10 @@ const std::vector<OptionRow>& rows() {
       {"--seed", "NUMBER", "drawn and printed with --log-level debug", "the same seed gives the same answer",
        answer, kRun, kWhole<&Options::seed, 0, INT64_MAX>},
       {"--system", "TEXT", "none", "system message of the chat", answer, kRun, kText<&Options::system>},
+      {"--no-stats", "", "off", "no line about speed and context after an answer", answer, kRun,
+       kFlag<&Options::no_stats>},
+      {"--no-server", "", "off", "load the model in this process even when a server has it", answer, kRun,
+       kFlag<&Options::no_server>},
 
       {"--parse-special", "", "off", "read control tokens in the text as such", text, kTokenize,
        kFlag<&Options::parse_special>},
@@ -339,11 +356,15 @@ const std::vector<OptionRow>& rows() {
 
       {"--explain", "CODE", "none", "say what an error code means, and do nothing else", common, kDoctor,
        kText<&Options::explain>, command_line},
+      {"--all", "", "off", "end every server of this user", common, kStop, kFlag<&Options::all>,
+       command_line},
       {"--show-origin", "", "off", "print beside each value where it came from", common, kConfig,
        kFlag<&Options::show_origin>, command_line},
       {"--json", "", "off", "print JSON on stdout", common, kPrints, kFlag<&Options::json>, command_line},
       {"--log-level", "LEVEL", "info", "error, warn, info or debug; on stderr", common, kServeRun,
        kChoice<&Options::log_level, parse_log_level>, everywhere, "error warn info debug"},
+      {"--log-format", "FORMAT", "text", "text or json, one object a line; on stderr", common, kServe,
+       kChoice<&Options::log_format, parse_log_format>, everywhere, "text json"},
   };
   return kRows;
 }

@@ -97,6 +97,21 @@ Status take_argument(Options& options, const std::string& argument) {
   return {};
 }
 
+// What makes sense alone, but not beside the rest of the command line.
+Status check_together(const Options& options) {
+  if (options.command == Command::run && options.json && options.arguments.size() < 2) {
+    return Error{.code = Code::arg_missing,
+                 .detail = "--json needs a PROMPT",
+                 .fix = cat("usage: ", usage_of(command_row(options.command)))};
+  }
+  if (options.command == Command::stop && options.all && !options.arguments.empty()) {
+    return Error{.code = Code::arg_value,
+                 .detail = cat("--all and ", printable(options.arguments.front()), " say two things"),
+                 .fix = "give one of them"};
+  }
+  return {};
+}
+
 Status check_arguments(Options& options) {
   const CommandRow& row = command_row(options.command);
   const auto count = static_cast<int>(options.arguments.size());
@@ -231,6 +246,7 @@ Result<Options> parse_options(std::span<const std::string> arguments, const Conf
   }
   for (Setting& setting : given.settings) options.configuration.settings.push_back(std::move(setting));
   INFERD_TRY_STATUS(apply(options));
+  INFERD_TRY_STATUS(check_together(options));
   return options;
 }
 

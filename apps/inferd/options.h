@@ -18,6 +18,8 @@ namespace inferd {
 enum class Command {
   serve,
   run,
+  ps,
+  stop,
   list,
   show,
   plan,
@@ -102,6 +104,11 @@ struct Options {
   std::optional<double> min_p;
   std::optional<uint64_t> seed;
   std::string system;
+  bool no_stats = false;
+  bool no_server = false;
+
+  // stop
+  bool all = false;
 
   // tokenize
   bool parse_special = false;
@@ -123,6 +130,7 @@ struct Options {
   bool show_origin = false;
 
   LogLevel log_level = LogLevel::info;
+  LogFormat log_format = LogFormat::text;
   bool json = false;
 };
 

@@ -88,6 +88,15 @@ TEST(Options, a_bad_value_says_what_was_given_and_what_is_allowed) {
   EXPECT_EQ(refuse({"bench", "serve", "m"}).detail, "unknown benchmark \"serve\", there is: engine");
 }
 
+TEST(Options, what_contradicts_itself_is_refused) {
+  EXPECT_EQ(refuse({"run", "m", "--json"}).detail, "--json needs a PROMPT");
+  EXPECT_TRUE(parse({"run", "m", "hi", "--json"}).value().json);
+  EXPECT_EQ(refuse({"stop", "--all", "8000"}).detail, "--all and \"8000\" say two things");
+  EXPECT_TRUE(parse({"stop", "--all"}).value().all);
+  EXPECT_EQ(refuse({"serve", "--log-format", "xml"}).detail,
+            "--log-format: got \"xml\", allowed are text, json");
+}
+
 TEST(Options, everything_behind_two_dashes_is_an_argument) {
   EXPECT_EQ(parse({"tokenize", "m", "--", "--parse-special"}).value().arguments,
             (std::vector<std::string>{"m", "--parse-special"}));

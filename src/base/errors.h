@@ -159,6 +159,20 @@ enum ExitCode : int {
     "run `./dev models` in a source tree, or give a path to the file")                                      \
   X(hub_absent, "E-HUB-005", 500, kExitBadFile, "this model has not been fetched yet",                      \
     "`inferd serve` and `inferd run` fetch it")                                                             \
+  X(server_none, "E-SRV-001", 500, kExitNetwork, "no such server is running",                               \
+    "`inferd ps` lists the servers of this user")                                                           \
+  X(server_choice, "E-SRV-002", 400, kExitUsage, "more than one server fits",                               \
+    "name one by its pid or its port, or give --all")                                                       \
+  X(server_answer, "E-SRV-003", 500, kExitNetwork, "the server did not answer",                             \
+    "`inferd ps` shows whether it still runs; `inferd run --no-server` needs none")                         \
+  X(server_stop, "E-SRV-004", 500, kExitNetwork, "the server has not ended",                                \
+    "wait longer, or end it at once with kill -9")                                                          \
+  X(chat_command, "E-CHAT-001", 400, kExitUsage, "unknown chat command",                                    \
+    "/help lists them; a message that begins with / takes a space before it")                               \
+  X(chat_file, "E-CHAT-002", 500, kExitBadFile, "not a saved conversation",                                 \
+    "give a file that /save wrote, or a JSON object with \"messages\" as OpenAI has them")                  \
+  X(chat_overwrite, "E-CHAT-003", 500, kExitUsage, "this file is no saved conversation and stays as it is", \
+    "give /save another name")                                                                              \
   X(interrupted, "E-SYS-001", 500, kExitInterrupted, "interrupted",                                         \
     "run the command again; nothing half-made was left")                                                    \
   X(internal, "E-SYS-002", 500, kExitEngine, "internal error", "report it with the text above")

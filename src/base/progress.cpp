@@ -151,7 +151,7 @@ void ProgressPrinter::begin(std::string_view phase) {
 void ProgressPrinter::update(const ProgressEvent& event) {
   if (event.phase != phase_) begin(event.phase);
   const int64_t now = clock_.now_ns();
-  if (now - begin_ns_ < kQuietTime) return;
+  if (log_ || now - begin_ns_ < kQuietTime) return;
   const double elapsed_s = static_cast<double>(now - begin_ns_) * 1e-9;
   if (style_ == ProgressStyle::bar) {
     if (drawn_ && now - shown_ns_ < kDrawSpacing) return;
@@ -171,6 +171,7 @@ void ProgressPrinter::end(std::string_view note) {
   if (phase_.empty()) return;
   erase();
   std::string name = std::exchange(phase_, {});
+  if (log_) return log_(name, clock_.seconds_since(begin_ns_), note);
   if (name.size() < 10) name.resize(10, ' ');
   std::string time = padded(human_seconds(clock_.seconds_since(begin_ns_)), 8);
   write(cat("  ", name, " ", time, note.empty() ? "" : "  ", note, "\n"));

@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -56,6 +57,10 @@ class ProgressPrinter {
   ProgressPrinter& operator=(const ProgressPrinter&) = delete;
   ~ProgressPrinter();  // a phase that was not ended leaves no bar behind
 
+  // Nothing is drawn from now on: each phase's end goes here instead.
+  using PhaseLog = std::function<void(std::string_view phase, double seconds, std::string_view note)>;
+  void log_to(PhaseLog log) { log_ = std::move(log); }
+
   // One phase at a time; one thread. begin() ends a phase that is still open.
   void begin(std::string_view phase);
   void update(const ProgressEvent& event);  // begins event.phase when another one, or none, is open
@@ -72,6 +77,7 @@ class ProgressPrinter {
   const int fd_;
   const ProgressStyle style_;
   const std::function<int()> columns_;
+  PhaseLog log_;
   std::string phase_;
   int64_t begin_ns_ = 0;
   int64_t shown_ns_ = 0;

@@ -47,6 +47,7 @@ constexpr milliseconds kLingerQuiet{2000};
 constexpr size_t kLingerBytes = size_t{64} << 20;
 constexpr milliseconds kForever{std::chrono::hours(24)};
 constexpr size_t kMaxRequestId = 128;
+constexpr size_t kLoggedPath = 100;
 // A request that is on its way when the server begins to drain gets so long to arrive and be told.
 constexpr milliseconds kLastArrival{1000};
 
@@ -60,6 +61,12 @@ bool is_valid_request_id(std::string_view id) {
     if (c <= 0x20 || c >= 0x7f) return false;
   }
   return true;
+}
+
+// A path as part of a log line: percent-decoded ones may hold anything.
+std::string escaped(std::string_view path) {
+  const std::string quoted = printable(path, kLoggedPath);
+  return quoted.substr(1, quoted.size() - 2);
 }
 
 class HttpConnection final : public Connection, public std::enable_shared_from_this<HttpConnection> {
@@ -137,7 +144,7 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
   bool next_write(bool chunked);
   void take_request_id(HttpParser& parser);
   void on_exception(const std::exception_ptr& failure);
-  void log_done(const HttpRequest& request, int status);
+  void log_done(const HttpRequest& request, std::optional<int> status);
   bool gone() const { return peer_gone_ || broken_ || closed_; }
   void drop_slow_reader() {
     shard_.state().metrics.slow_readers.add();
@@ -165,6 +172,7 @@ class HttpConnection final : public Connection, public std::enable_shared_from_t
 
   bool busy_ = false;       // with a request, from its first byte to the end of its answer
   bool answering_ = false;  // of that, with the answer
+  bool generates_ = false;  // of that, with tokens
   bool last_request_ = false;
   Time last_arrival_ = Time::max();  // deadline of what is being read when the server drains
   bool keep_alive_ = true;
@@ -231,6 +239,7 @@ awaitable<bool> HttpConnection::serve_request(bool first) {
 void HttpConnection::end_request() {
   shard_.release_bytes(std::exchange(body_bytes_, 0));
   answering_ = false;
+  generates_ = false;
   if (std::exchange(busy_, false)) shard_.end_request();
 }
 
@@ -383,6 +392,7 @@ awaitable<void> HttpConnection::linger() {
 // False: the connection ends.
 awaitable<bool> HttpConnection::answer(HttpParser& parser, size_t route) {
   const auto request = std::make_shared<HttpRequest>(std::move(parser.request()));
+  generates_ = Router::generates(route);
   std::optional<Handled> handled;
   if (request->body.size() <= kInlineBody) {
     handled = shard_.router().handle(route, *request);
@@ -465,7 +475,10 @@ awaitable<bool> HttpConnection::run_session(const HttpRequest& request, size_t r
   } else {
     answered = co_await collect(request, route);
   }
-  if (!answered) shard_.state().metrics.clients_gone.add();
+  if (!answered) {
+    shard_.state().metrics.clients_gone.add();
+    log_done(request, std::nullopt);
+  }
   co_return answered;
 }
 
@@ -591,11 +604,47 @@ awaitable<bool> HttpConnection::send_reply(const HttpRequest& request, const Htt
   co_return sent;
 }
 
-void HttpConnection::log_done(const HttpRequest& request, int status) {
-  if (options_.log == nullptr || !options_.log->wants(LogLevel::debug)) return;
+// One line a request: those for an answer as they are asked for, those of pages and probes for debugging.
+// Never text. Without a status the client left before its answer was whole.
+void HttpConnection::log_done(const HttpRequest& request, std::optional<int> status) {
+  const LogLevel level = generates_ ? LogLevel::info : LogLevel::debug;
+  if (options_.log == nullptr || !options_.log->wants(level)) return;
   const double seconds = std::chrono::duration<double>(now() - began_).count();
-  options_.log->debug("server", request.request_id, " ", printable(request.method), " ",
-                      printable(request.path), " ", status, " ", human_seconds(seconds));
+  const std::string_view path = std::string_view(request.path).substr(0, kLoggedPath);
+  std::string text = cat(request.request_id, " ", request.method, " ", escaped(path), " ");
+  Json::Object fields = {{"id", request.request_id}, {"method", request.method}, {"path", path}};
+  if (status) {
+    text += cat(*status);
+    fields.emplace_back("status", *status);
+  } else {
+    text += "gone";
+    fields.emplace_back("status", Json());
+  }
+  if (session_ != nullptr) {
+    const Totals& totals = session_->totals();
+    const double ttft_ms = totals.queue_ms + totals.prompt_ms;
+    const double rate = totals.output_ms > 0 ? static_cast<double>(totals.output_tokens - totals.answers) *
+                                                   1000 / totals.output_ms
+                                             : 0;
+    if (!session_->outcome().empty()) text += cat(" ", session_->outcome());
+    text += cat(", prompt ", totals.prompt_tokens,
+                totals.cached_tokens > 0 ? cat(" (", totals.cached_tokens, " cached)") : "", ", output ",
+                session_->drawn());
+    fields.emplace_back("end", session_->outcome().empty() ? Json() : Json(session_->outcome()));
+    fields.emplace_back("prompt_tokens", totals.prompt_tokens);
+    fields.emplace_back("cached_tokens", totals.cached_tokens);
+    fields.emplace_back("output_tokens", session_->drawn());
+    if (ttft_ms > 0) {
+      text += cat(", TTFT ", human_seconds(ttft_ms / 1000));
+      fields.emplace_back("ttft_ms", ttft_ms);
+    }
+    if (rate > 0) {
+      text += cat(", ", fixed(rate, 1), " tok/s");
+      fields.emplace_back("tokens_per_second", rate);
+    }
+  }
+  fields.emplace_back("seconds", seconds);
+  options_.log->record(level, "request", cat(text, ", ", human_seconds(seconds)), fields);
 }
 
 void HttpConnection::on_exception(const std::exception_ptr& failure) {

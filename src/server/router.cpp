@@ -173,6 +173,10 @@ Handled Router::handle(size_t route, const HttpRequest& request) const {
   }
 }
 
+bool Router::generates(size_t route) {
+  return kRoutes[route].generates;
+}
+
 void Router::count(std::optional<size_t> route, int status) const {
   const size_t status_class = status < 300 ? 0 : status < 500 ? 1 : 2;
   state_.metrics.http_requests[route.value_or(kRoutes.size())][status_class].add();

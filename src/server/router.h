@@ -26,6 +26,9 @@ class Router {
 
   Handled handle(size_t route, const HttpRequest& request) const;
 
+  // Whether the route asks the model for tokens.
+  static bool generates(size_t route);
+
   // Counts a reply that is about to be sent; `route`: none when admit() refused.
   void count(std::optional<size_t> route, int status) const;
   // Counts why a request for tokens was refused, once, whoever refused it first.

@@ -49,6 +49,7 @@ void StreamSession::on_event(size_t request, Event event) {
 
 void StreamSession::on_token(size_t index, Event event) {
   State& state = states_[index];
+  ++drawn_;
   const bool stop_id =
       std::ranges::find(generation_.sampling.stop_ids, event.id) != generation_.sampling.stop_ids.end();
   std::vector<TokenInfo> tokens;
@@ -93,6 +94,7 @@ void StreamSession::end_answer(size_t index) {
   if (generation_.stream) format_->end(output_, state.answer.end, open_ == 0 ? &totals_ : nullptr);
   if (open_ > 0) return;
   finished_ = true;
+  outcome_ = state.answer.end.reason_text();
   if (generation_.stream) {
     format_->done(output_, totals_);
     return;
@@ -119,6 +121,7 @@ void StreamSession::add_stats(size_t index, const RequestStats& stats) {
 void StreamSession::fail(const Error& error) {
   if (finished_) return;
   finished_ = true;
+  outcome_ = error_row(error.code).id;
   if (generation_.stream) {
     format_->error(output_, error);
   } else {

@@ -36,6 +36,12 @@ class StreamSession {
   // And every answer came to its own end; otherwise the engine may still be at work on some.
   bool completed() const { return open_ == 0; }
 
+  // For the log: how it ended ("stop", "length", an error's code; empty: not yet), what was drawn so far, and
+  // the times of what has ended.
+  std::string_view outcome() const { return outcome_; }
+  int64_t drawn() const { return drawn_; }
+  const Totals& totals() const { return totals_; }
+
   std::string& output() { return output_; }             // of a stream: bytes that were not sent yet
   HttpReply take_reply() { return std::move(reply_); }  // of others, once finished
 
@@ -60,6 +66,8 @@ class StreamSession {
   Totals totals_;
   int64_t arrival_ns_ = 0, scheduled_ns_ = 0, first_token_ns_ = 0, finished_ns_ = 0;  // 0: not yet
   bool finished_ = false;
+  std::string_view outcome_;
+  int64_t drawn_ = 0;
   std::string output_;
   HttpReply reply_;
 };

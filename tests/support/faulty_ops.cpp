@@ -1,11 +1,14 @@
 #include "support/faulty_ops.h"
 
+#include <thread>
+
 namespace inferd::test {
 namespace {
 
 class FaultyOps final : public Ops {
  public:
-  FaultyOps(std::unique_ptr<Ops> ops, int step) : ops_(std::move(ops)), step_(step) {}
+  FaultyOps(std::unique_ptr<Ops> ops, int step, std::chrono::milliseconds delay)
+      : ops_(std::move(ops)), step_(step), delay_(delay) {}
 
   Result<std::unique_ptr<PackedWeight>> pack(std::span<const RowGroup> groups) override {
     return ops_->pack(groups);
@@ -15,6 +18,7 @@ class FaultyOps final : public Ops {
   Status reserve(const OpsLimits& limits) override { return ops_->reserve(limits); }
   void begin_step(const BatchView& b, const SeqState& state) override {
     ++steps_;
+    if (delay_.count() > 0) std::this_thread::sleep_for(delay_);
     ops_->begin_step(b, state);
   }
   void copy_pages(const KvView& kv, const BatchView& b, int32_t group) override {
@@ -54,13 +58,14 @@ class FaultyOps final : public Ops {
  private:
   const std::unique_ptr<Ops> ops_;
   const int step_;
+  const std::chrono::milliseconds delay_;
   int steps_ = 0;
 };
 
 }  // namespace
 
-Backend make_faulty(Backend backend, int step) {
-  backend.ops = std::make_unique<FaultyOps>(std::move(backend.ops), step);
+Backend make_faulty(Backend backend, int step, std::chrono::milliseconds delay) {
+  backend.ops = std::make_unique<FaultyOps>(std::move(backend.ops), step, delay);
   return backend;
 }
 
