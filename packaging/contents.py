@@ -20,7 +20,7 @@ COMPLETIONS = {
 }
 DOCUMENTS = "share/doc/inferd"
 LICENCE = f"{DOCUMENTS}/LICENSE"
-NAMES = [PROGRAM, MANUAL, *COMPLETIONS.values(), LICENCE, f"{DOCUMENTS}/THIRD-PARTY-NOTICES.txt"]
+NAMES = [MANUAL, *COMPLETIONS.values(), LICENCE, f"{DOCUMENTS}/THIRD-PARTY-NOTICES.txt", PROGRAM]
 
 
 @dataclass(frozen=True)
@@ -65,5 +65,5 @@ def contents(build):
     texts = [said_by(program, "man")]
     texts += [said_by(program, "completion", shell) for shell in COMPLETIONS]
     texts += [(ROOT / "LICENSE").read_bytes(), notices(compiler_of(build)).encode()]
-    return dict(zip(NAMES, [Entry(code, 0o755), *map(Entry, texts)], strict=True))
+    return dict(zip(NAMES, [*map(Entry, texts), Entry(code, 0o755)], strict=True))
 

@@ -16,6 +16,7 @@ import os
 import shutil
 import signal
 import sys
+import tempfile
 from pathlib import Path
 
 from components import PackagingError
@@ -48,8 +49,10 @@ def check(prefix):
         folder = first_existing(path.parent)
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
-        if not os.access(folder, os.W_OK | os.X_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
+        try:
+            tempfile.TemporaryFile(dir=folder).close()  # the mode says nothing to root, nor of a read-only disk
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(folder)) from error
         if path.is_dir() and not path.is_symlink():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
