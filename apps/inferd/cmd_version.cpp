@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "cpu/isa.h"
+#include "library_versions.h"
 #include "version.h"
 
 namespace inferd {
@@ -40,19 +41,25 @@ Result<std::string> text_argument(const std::string& argument) {
 }
 
 int version_command(const Options& options) {
-  if (options.json) {
-    std::fputs(
-        (to_json(Json::Object{
-             {"version", kVersion}, {"commit", kCommit}, {"compiler", kCompiler}, {"isa", isa_list()}}) +
-         "\n")
-            .c_str(),
-        stdout);
-  } else {
+  if (!options.json) {
     std::fputs(cat("inferd ", kVersion, " (", kCommit, ")\n", kCompiler,
                    "\ninstruction sets here: ", isa_list(), "\n")
                    .c_str(),
                stdout);
+    return kExitOk;
   }
+  Json::Array levels;
+  for (const IsaLevel level : available_isa_levels()) levels.push_back(isa_name(level));
+  Json::Object libraries;
+  for (const LibraryVersion& library : library_versions())
+    libraries.emplace_back(std::string(library.name), library.version);
+  const Json json = Json::Object{
+      {"version", kVersion},
+      {"commit", kCommit},
+      {"compiler", kCompiler},
+      {"isa", Json::Object{{"available", std::move(levels)}, {"chosen", isa_name(default_isa_level())}}},
+      {"libraries", std::move(libraries)}};
+  std::fputs((to_json(json) + "\n").c_str(), stdout);
   return kExitOk;
 }
 
