@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "hub/repo_name.h"
 #include "hub/sha256.h"
 
 namespace inferd {
@@ -77,9 +78,40 @@ std::string did_you_mean(std::string_view given, const std::string& folder) {
   return nearest ? cat("did you mean ", *nearest, "?") : std::string();
 }
 
+bool is_folder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
 bool is_file(const std::string& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
+}
+
+Result<ModelLocation> resolve_folder(const std::string& path) {
+  std::vector<RepoFile> files;
+  std::error_code failure;
+  for (fs::directory_iterator at(path, failure), end; !failure && at != end; at.increment(failure)) {
+    std::error_code unreadable;  // an entry that vanished or may not be looked at is no model
+    if (at->is_regular_file(unreadable)) files.push_back({.path = at->path().filename().string()});
+  }
+  if (failure) {
+    const bool denied = failure == std::errc::permission_denied;
+    return Error{.code = denied ? Code::io_permission : Code::io_read,
+                 .detail = failure.message(),
+                 .where = printable(path, 200)};
+  }
+  std::ranges::sort(files, {}, &RepoFile::path);
+  Result<ModelFiles> chosen = choose_model_files("", "", files);
+  if (!chosen.ok()) {
+    Error error = std::move(chosen).error();
+    error.where = printable(path, 200);
+    if (error.code == Code::hub_choice) error.fix = "give the path of one of the files";
+    return error;
+  }
+  if (chosen->safetensors) return safetensors_error(path);
+  const fs::path file = fs::path(path) / chosen->paths.front();
+  return ModelLocation{.name = file.stem().string(), .path = file.string(), .present = true};
 }
 
 Result<ModelLocation> resolve_path(const std::string& path, const std::string& folder) {
@@ -96,6 +128,7 @@ Result<ModelLocation> resolve_path(const std::string& path, const std::string& f
                  .detail = printable(path, 200),
                  .fix = bare ? did_you_mean(path, folder) : std::string()};
   }
+  if (fs::is_directory(path, failure)) return resolve_folder(path);
   return ModelLocation{.name = fs::path(path).stem().string(), .path = path, .present = true};
 }
 
@@ -110,6 +143,10 @@ Result<ModelLocation> resolve_known(const NamedModel& model, const std::string& 
 }
 
 }  // namespace
+
+Error safetensors_error(const std::string& folder) {
+  return {.code = Code::model_format, .detail = "a safetensors model", .where = printable(folder, 200)};
+}
 
 std::span<const NamedModel> named_models() {
   return kModels;
@@ -162,7 +199,7 @@ Result<ModelLocation> resolve_model(std::string_view model, const std::string& f
   if (const std::string stored = cat(folder, "/", text, kSuffix); is_file(stored)) {
     return ModelLocation{.name = text, .path = stored, .present = true};
   }
-  if (is_file(text)) return resolve_path(text, folder);
+  if (is_file(text) || is_folder(text)) return resolve_path(text, folder);
   return Error{.code = Code::model_name, .detail = printable(text), .fix = did_you_mean(text, folder)};
 }
 
