@@ -10,6 +10,7 @@
 #include "base/threads.h"
 #include "commands.h"
 #include "environment.h"
+#include "pull_name.h"
 #include "server/server.h"
 #include "version.h"
 
@@ -51,7 +52,8 @@ void say(const std::string& text) {
 }
 
 void print_ready(const Options& options, const OpenModel& model, const MemoryPlan& plan,
-                 const std::string& device, int threads, const Server& server, double seconds) {
+                 const std::string& device, int threads, const Server& server, const std::string& given,
+                 double seconds) {
   say(plan.text());
   std::fputs(cat("ready ", server.base_url(), "  ", model.name, "  ctx ", plan.runner.ctx, "  seqs ",
                  plan.runner.max_seqs, "  threads ", threads, "  ", device, "  ", fixed(seconds, 2), " s\n")
@@ -65,7 +67,7 @@ void print_ready(const Options& options, const OpenModel& model, const MemoryPla
   say(cat("  try it    curl -N ", server.base_url(), "/v1/chat/completions", key,
           " -H 'Content-Type: application/json' \\\n              -d '{\"stream\": true, \"messages\": "
           "[{\"role\": \"user\", \"content\": \"Say hello\"}]}'\n"));
-  say(cat("  chat      inferd run ", model.path == model.name ? model.path : model.name, "\n"));
+  say(cat("  chat      inferd run ", given, "\n"));
   say("  stop      Ctrl-C (again: at once)\n\n");
 }
 
@@ -102,8 +104,8 @@ int serve_command(const Options& options, const BackendFactory& make) {
   ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr),
                            [] { return terminal_columns(kErr); });
   ModelLoader loader(options, progress, make);
-  const Result<ModelLocation> location =
-      loader.find(options.arguments.empty() ? "" : options.arguments.front());
+  const std::string given = model_or_default(options.arguments.empty() ? "" : options.arguments.front());
+  const Result<ModelLocation> location = loader.find(given);
   if (!location.ok()) return report(location.error());
   Result<OpenModel> model = loader.open(*location);
   if (!model.ok()) return report(model.error());
@@ -144,7 +146,7 @@ int serve_command(const Options& options, const BackendFactory& make) {
       Server::start(std::move(served), std::move(server_options), std::move(socket).value());
   if (!started.ok()) return report(started.error());
   Server& server = **started;
-  print_ready(options, *model, *plan, device, threads, server, monotonic_clock().seconds_since(start));
+  print_ready(options, *model, *plan, device, threads, server, given, monotonic_clock().seconds_since(start));
 
   wait_for_wakeup();
   if (engine.state() == Engine::State::failed) {

@@ -12,6 +12,7 @@ int report(const Error& error);
 
 int serve_command(const Options& options, const BackendFactory& make = make_backend);
 int run_command(const Options& options);
+int pull_command(const Options& options);
 int list_command(const Options& options);
 int show_command(const Options& options);
 int plan_command(const Options& options);

@@ -43,6 +43,14 @@ Result<std::string> model_folder() {
   return default_model_folder(variable("XDG_DATA_HOME"), variable("HOME"));
 }
 
+Result<HubSettings> hub_settings() {
+  return read_hub_settings(variable);
+}
+
+bool offline_by_environment() {
+  return is_switched_on(variable("INFERD_OFFLINE")) || is_switched_on(variable("HF_HUB_OFFLINE"));
+}
+
 std::vector<std::string> child_environment() {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) all.emplace_back(*entry);

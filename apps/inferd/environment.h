@@ -7,11 +7,17 @@
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "hub/hub_settings.h"
 
 namespace inferd {
 
 // The folder of model files, from XDG_DATA_HOME and HOME.
 Result<std::string> model_folder();
+
+// The Hugging Face hub and its cache.
+Result<HubSettings> hub_settings();
+// INFERD_OFFLINE or HF_HUB_OFFLINE.
+bool offline_by_environment();
 
 // "NAME=value" of this process, for child processes.
 std::vector<std::string> child_environment();

@@ -15,6 +15,8 @@ int run(const Options& options) {
       return serve_command(options);
     case Command::run:
       return run_command(options);
+    case Command::pull:
+      return pull_command(options);
     case Command::list:
       return list_command(options);
     case Command::show:

@@ -18,12 +18,15 @@ struct CommandRow {
   std::string_view examples;  // one a line
 };
 
-constexpr std::array<CommandRow, 9> kCommands = {{
+constexpr std::array<CommandRow, 10> kCommands = {{
     {Command::serve, "serve", "[MODEL]", 0, 1, "serve a model over HTTP (OpenAI-compatible)",
      "inferd serve\ninferd serve path/to/model.gguf --port 8080 --ctx 4096"},
     {Command::run, "run", "MODEL [PROMPT | -]", 1, 2, "chat in the terminal, or answer one prompt",
      "inferd run smollm2\ninferd run smollm2 \"Why is the sky blue?\"\ncat letter.txt | inferd run smollm2 "
      "-"},
+    {Command::pull, "pull", "NAME...", 1, 1000, "fetch models, so that the other commands need no network",
+     "inferd pull smollm2\ninferd pull hf:OWNER/REPO\ninferd pull hf:OWNER/REPO:Q8_0\ninferd pull "
+     "hf:OWNER/REPO/FILE.gguf"},
     {Command::list, "list", "", 0, 0, "list the models that are here or can be fetched",
      "inferd list\ninferd list --json"},
     {Command::show, "show", "MODEL", 1, 1, "print what a model file holds, key by key and tensor by tensor",
@@ -356,12 +359,32 @@ const std::vector<OptionRow>& option_table() {
        {bench_engine},
        [](Options& o, std::string_view v) { return set_int(o.bench_repeat, v, 1, 1000); }},
 
+      {"--pull",
+       "",
+       "off",
+       "fetch MODEL first when it is not here, as `inferd pull` does",
+       Group::common,
+       {serve, run, bench_engine},
+       [](Options& o, std::string_view) -> Status {
+         o.pull = true;
+         return {};
+       }},
+      {"--offline",
+       "",
+       "off",
+       "open no connection and look no name up; also INFERD_OFFLINE=1 and HF_HUB_OFFLINE=1",
+       Group::common,
+       {serve, run, pull, bench_engine},
+       [](Options& o, std::string_view) -> Status {
+         o.offline = true;
+         return {};
+       }},
       {"--json",
        "",
        "off",
        "print JSON on stdout",
        Group::common,
-       {list, show, plan, tokenize, bench_engine, doctor, version},
+       {pull, list, show, plan, tokenize, bench_engine, doctor, version},
        [](Options& o, std::string_view) -> Status {
          o.json = true;
          return {};
@@ -526,7 +549,9 @@ std::string help_text() {
     const std::string usage = cat(row.name, row.arguments.empty() ? "" : " ", row.arguments);
     text += cat("  ", usage, std::string(usage.size() < 30 ? 30 - usage.size() : 1, ' '), row.summary, "\n");
   }
-  text += "\nMODEL is a path to a .gguf file or a name that `inferd list` prints; the default is smollm2.\n";
+  text +=
+      "\nMODEL is a path, a folder, hf:OWNER/REPO[:QUANT|/FILE], or a name that `inferd list` prints;\nthe "
+      "default is smollm2.\n";
   text += "`inferd COMMAND --help` lists the options of a command.\n";
   return text;
 }

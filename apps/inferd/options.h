@@ -15,7 +15,7 @@
 
 namespace inferd {
 
-enum class Command { serve, run, list, show, plan, tokenize, bench_engine, doctor, version, help };
+enum class Command { serve, run, pull, list, show, plan, tokenize, bench_engine, doctor, version, help };
 
 // Everything that can be given; what is unset is chosen later and printed.
 struct Options {
@@ -64,6 +64,10 @@ struct Options {
   std::vector<int32_t> bench_depth = {0};
   std::vector<int32_t> bench_batch = {1};
   int32_t bench_repeat = 5;
+
+  // models
+  bool pull = false;     // fetch MODEL first when it is not here
+  bool offline = false;  // never connect
 
   LogLevel log_level = LogLevel::info;
   bool json = false;
