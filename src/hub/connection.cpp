@@ -214,6 +214,8 @@ Status Connection::tls_wait(int result, int timeout_ms, std::string_view what) {
       return wait(POLLIN, timeout_ms, what);
     case SSL_ERROR_WANT_WRITE:
       return wait(POLLOUT, timeout_ms, what);
+    case SSL_ERROR_ZERO_RETURN:
+      return network(cat(what, ": the connection was closed early"));
     case SSL_ERROR_SYSCALL:
       return network(cat(what, ": ", errno != 0 ? std::strerror(errno) : "the connection was closed early"));
     default:

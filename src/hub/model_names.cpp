@@ -78,11 +78,6 @@ std::string did_you_mean(std::string_view given, const std::string& folder) {
   return nearest ? cat("did you mean ", *nearest, "?") : std::string();
 }
 
-bool is_folder(const std::string& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
-
 bool is_file(const std::string& path) {
   std::error_code ignored;
   return fs::is_regular_file(path, ignored);
@@ -199,7 +194,7 @@ Result<ModelLocation> resolve_model(std::string_view model, const std::string& f
   if (const std::string stored = cat(folder, "/", text, kSuffix); is_file(stored)) {
     return ModelLocation{.name = text, .path = stored, .present = true};
   }
-  if (is_file(text) || is_folder(text)) return resolve_path(text, folder);
+  if (is_file(text)) return resolve_path(text, folder);
   return Error{.code = Code::model_name, .detail = printable(text), .fix = did_you_mean(text, folder)};
 }
 

@@ -47,10 +47,24 @@ bool is_range(std::string_view text, int64_t offset, int64_t bytes) {
          text == cat("bytes ", offset, "-", bytes - 1, "/*");
 }
 
+// For the bar, which has numbers to show too.
+std::string short_title(const RepoName& name) {
+  constexpr size_t kMost = 24;
+  std::string text = name.file.empty() ? cat(name.repo, name.quant.empty() ? "" : ":", name.quant)
+                                       : name.file.substr(name.file.rfind('/') + 1);
+  if (text.size() <= kMost) return text;
+  text.resize(kMost - 2);
+  return text + "..";
+}
+
 class Pull {
  public:
   Pull(const RepoName& name, const PullOptions& options)
-      : name_(name), title_(name.text()), options_(options), cache_(options.hub.cache, name) {
+      : name_(name),
+        title_(name.text()),
+        bar_title_(short_title(name)),
+        options_(options),
+        cache_(options.hub.cache, name) {
     patience_.cancel = options.cancel;
     patience_.tick = [this] { report(); };
   }
@@ -70,13 +84,13 @@ class Pull {
 
  private:
   Result<PulledModel> work() {
-    meter_.emplace(monotonic_clock(), "list", title_, 0);
+    meter_.emplace(monotonic_clock(), "list", bar_title_, 0);
     INFERD_TRY(HubClient client, HubClient::create(options_.hub, name_, patience_));
     INFERD_TRY(const RepoListing listing, list(client));
     INFERD_TRY(const std::vector<ListedFile> wanted, choose(listing));
     INFERD_TRY_STATUS(cache_.make_folders());
     INFERD_TRY_STATUS(check_space(wanted));
-    meter_.emplace(monotonic_clock(), "pull", title_, total_);
+    meter_.emplace(monotonic_clock(), "pull", bar_title_, total_);
     for (const ListedFile& file : wanted) INFERD_TRY_STATUS(fetch(client, listing.commit, file));
     PulledModel pulled{.commit = listing.commit, .safetensors = safetensors_, .fetched_bytes = fetched_};
     for (const ListedFile& file : wanted) {
@@ -172,7 +186,7 @@ class Pull {
   }
 
   Result<FileLock> wait_for_lock(const ListedFile& file) {
-    ProgressMeter waiting(monotonic_clock(), "wait", title_, 0);
+    ProgressMeter waiting(monotonic_clock(), "wait", bar_title_, 0);
     return FileLock::acquire(cache_.lock_path(file.hash), FileLock::After::keep, [&]() -> Status {
       if (options_.cancel != nullptr && options_.cancel->load()) return Error{.code = Code::interrupted};
       if (options_.progress) options_.progress(waiting.update(0));
@@ -299,6 +313,7 @@ class Pull {
 
   const RepoName& name_;
   const std::string title_;
+  const std::string bar_title_;
   const PullOptions& options_;
   const RepoCache cache_;
   Patience patience_;

@@ -667,6 +667,17 @@ TEST_F(PullTest, a_half_deleted_cache_is_mended) {
   EXPECT_TRUE(read_file(path) == model().content);
 }
 
+TEST_F(PullTest, a_model_that_another_process_removes_meanwhile_is_an_error_and_the_next_pull_mends_it) {
+  options_.progress = [this](const ProgressEvent& event) {
+    if (event.phase == "pull" && event.done == event.total) fs::remove_all(folder());
+  };
+  const Error error = failed_pull();
+  EXPECT_EQ(error.code, Code::io_not_found) << error.terminal_text();
+  EXPECT_EQ(names_in(options_.hub.cache), std::vector<std::string>{".locks"});
+  options_.progress = nullptr;
+  expect_whole(pull());
+}
+
 TEST_F(PullTest, a_cache_that_cannot_be_a_folder_is_an_error_of_the_disk) {
   write_file(scratch_.path + "/file", "x");
   options_.hub.cache = scratch_.path + "/file/hub";
