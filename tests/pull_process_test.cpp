@@ -35,7 +35,6 @@ using testing_hub::names_in;
 using testing_hub::noise;
 using testing_hub::ScratchFolder;
 using testing_hub::TestAuthority;
-using testing_hub::web_answer;
 using testing_hub::WebReply;
 using testing_hub::WebRequest;
 using testing_hub::WebServer;
@@ -623,10 +622,12 @@ TEST_F(PullProcess, a_server_that_answers_connects_to_nothing) {
   EXPECT_EQ(outgoing(text), std::vector<std::string>());
 }
 
-// Runs the program where there is no network but loopback. 126: the kernel does not allow to make such a
-// place.
+// Runs the program where there is no network but loopback; once it says that it is ready, it is told to end.
+// 126: the kernel does not allow to make such a place.
 int in_loopback_namespace(const std::vector<std::string>& arguments,
                           const std::vector<std::string>& environment) {
+  int out[2];
+  INFERD_CHECK(::pipe2(out, O_CLOEXEC) == 0, "pipe");
   const pid_t child = ::fork();
   if (child == 0) {
     if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) ::_exit(126);
@@ -635,6 +636,7 @@ int in_loopback_namespace(const std::vector<std::string>& arguments,
     request.ifr_flags = IFF_UP;
     const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || ::ioctl(fd, SIOCSIFFLAGS, &request) != 0) ::_exit(126);
+    ::dup2(out[1], 1);
     for (const std::string& entry : environment) ::putenv(const_cast<char*>(entry.c_str()));
     std::vector<char*> argv{const_cast<char*>(kProgram.c_str())};
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -642,6 +644,15 @@ int in_loopback_namespace(const std::vector<std::string>& arguments,
     ::execv(kProgram.c_str(), argv.data());
     ::_exit(127);
   }
+  ::close(out[1]);
+  std::string text;
+  char piece[4096];
+  for (ssize_t got = ::read(out[0], piece, sizeof piece); got > 0;
+       got = ::read(out[0], piece, sizeof piece)) {
+    text.append(piece, static_cast<size_t>(got));
+    if (text.starts_with("ready ") && text.ends_with('\n')) ::kill(child, SIGTERM);
+  }
+  ::close(out[0]);
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -657,6 +668,9 @@ TEST_F(PullProcess, with_loopback_only_everything_but_a_download_works) {
   EXPECT_EQ(in_loopback_namespace({"pull", "hf:acme/tiny", "--offline"}, variables), 0);
   EXPECT_EQ(
       in_loopback_namespace({"run", "hf:acme/tiny", "hi", "--max-tokens", "2", "--ctx", "64"}, variables), 0);
+  EXPECT_EQ(in_loopback_namespace({"serve", "hf:acme/tiny", "--port", "0", "--ctx", "64", "--max-seqs", "1"},
+                                  variables),
+            0);
   EXPECT_EQ(in_loopback_namespace({"list"}, variables), 0);
   EXPECT_EQ(in_loopback_namespace({"pull", "hf:acme/huge", "--offline"}, variables), 69);
 }

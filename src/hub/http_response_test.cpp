@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "base/strings.h"
+#include "hub/test_wheel.h"
 
 namespace inferd {
 namespace {
@@ -89,6 +92,24 @@ TEST(HttpResponse, what_is_none_is_refused) {
     ASSERT_FALSE(parsed.status.ok()) << text.substr(0, 80);
     EXPECT_EQ(parsed.status.error().code, Code::hub_answer) << text.substr(0, 80);
   }
+}
+
+}  // namespace
+}  // namespace inferd
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+namespace inferd {
+namespace {
+
+TEST(HubAnswers, the_corpus_of_the_fuzzer_keeps_every_promise) {
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(INFERD_SOURCE_DIR "/tests/corpus/hub")) {
+    const std::string bytes = testing_hub::read_file(entry.path().string());
+    LLVMFuzzerTestOneInput(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+    ++files;
+  }
+  EXPECT_GE(files, 9);
 }
 
 }  // namespace

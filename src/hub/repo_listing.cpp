@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kLargestFile = int64_t{1} << 50;  // a claim beyond it would overflow sums
 
-Error bad(std::string detail) {
+Error bad(std::string_view detail) {
   return {.code = Code::hub_answer, .detail = cat("the repository's listing: ", detail)};
 }
 
