@@ -21,6 +21,8 @@
 #include "formats/gguf_samples.h"
 #include "hub/atomic_file.h"
 #include "hub/child_process.h"
+#include "hub/pull.h"
+#include "hub/test_web.h"
 #include "hub/test_wheel.h"
 #include "hub/wheel_fetch.h"
 #include "ops/host_device.h"
@@ -223,6 +225,45 @@ std::string fetch_cancelled() {
   return text_of(fetch_model(stub.model, options));
 }
 
+// A pull from a hub whose answers `answer` writes; without it, of a repository with three models.
+std::string pull_error(const std::string& name, const testing_hub::WebServer::Handler& answer = nullptr,
+                       const std::function<void(HubSettings&)>& change = nullptr) {
+  const ScratchFolder scratch;
+  testing_hub::FakeRepo repo;
+  repo.files = {{"a-Q6_K.gguf", "6"}, {"a-Q8_0.gguf", "8"}, {"b-Q8_0.gguf", "8"}};
+  testing_hub::WebServer server([&](const testing_hub::WebRequest& request, testing_hub::WebReply& reply) {
+    if (answer) {
+      answer(request, reply);
+    } else {
+      repo.serve(request, reply);
+    }
+  });
+  PullOptions options;
+  options.hub.cache = scratch.path;
+  options.hub.endpoint = server.url();
+  options.backoff_ms = 1;
+  if (change) change(options.hub);
+  const Result<RepoName> parsed = parse_repo_name(name);
+  return parsed.ok() ? text_of(pull_model(*parsed, options)) : text_of(parsed.error());
+}
+
+std::string pull_status(std::string_view status) {
+  return pull_error("hf:acme/tiny", [&](const testing_hub::WebRequest&, testing_hub::WebReply& reply) {
+    reply.send(testing_hub::web_answer(status, "", ""));
+  });
+}
+
+std::string pull_other_bytes() {
+  return pull_error("hf:acme/tiny:Q6_K",
+                    [](const testing_hub::WebRequest& request, testing_hub::WebReply& reply) {
+                      testing_hub::FakeRepo repo;
+                      repo.files = {{"a-Q6_K.gguf", "6"}};
+                      if (request.target.find("/api/") != std::string::npos)
+                        return repo.serve(request, reply);
+                      reply.send(testing_hub::web_answer("200 OK", "", "7"));
+                    });
+}
+
 std::string permission_denied() {
   const ScratchFolder scratch;
   const std::string path = scratch.path + "/secret.gguf";
@@ -370,6 +411,12 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
       {Code::model_tensor_type,
        [] { return model_error(test::golden_dir() + "/tiny/wide/gguf/tiny-llama-256-mixed.gguf"); }},
       {Code::model_hash, other_bytes},
+      {Code::model_format,
+       [] {
+         const ScratchFolder folder;
+         write_file(folder.path + "/model.safetensors", "x");
+         return text_of(resolve_model(folder.path, scratch.path));
+       }},
       {Code::tokenizer_kind, [] { return text_of(Tokenizer::create({.model = "rwkv"})); }},
       {Code::tokenizer_data, [] { return text_of(Tokenizer::create({.model = "gpt2", .pre = "qwen2"})); }},
       {Code::token_id,
@@ -451,6 +498,25 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
                                   {.environment = {cat("XDG_DATA_HOME=", scratch.path)}})
              .err;
        }},
+      {Code::hub_name, [] { return pull_error("hf:acme/../tiny"); }},
+      {Code::hub_choice, [] { return pull_error("hf:acme/tiny"); }},
+      {Code::hub_access, [] { return pull_status("403 Forbidden"); }},
+      {Code::hub_not_found, [] { return pull_status("404 Not Found"); }},
+      {Code::hub_network, [] { return pull_status("503 Service Unavailable"); }},
+      {Code::hub_tls,
+       [] {
+         return pull_error("hf:acme/tiny", nullptr,
+                           [](HubSettings& hub) { hub.endpoint.replace(0, 4, "https"); });
+       }},
+      {Code::hub_answer, [] { return pull_status("200 OK"); }},
+      {Code::hub_hash, pull_other_bytes},
+      {Code::hub_offline,
+       [] { return pull_error("hf:acme/tiny", nullptr, [](HubSettings& hub) { hub.offline = true; }); }},
+      {Code::hub_settings,
+       [] {
+         return pull_error("hf:acme/tiny", nullptr,
+                           [](HubSettings& hub) { hub.http.https_proxy = "socks5://127.0.0.1:1080"; });
+       }},
       {Code::server_none,
        [] {
          return test::run_process(INFERD_BINARY_DIR "/inferd", {"stop", "8000"},
@@ -477,7 +543,7 @@ std::string scrubbed(std::string text) {
   text = std::regex_replace(
       text,
       std::regex("(/[A-Za-z0-9_.+-]+)*/"
-                 "[A-Za-z0-9_.+-]*(scratch|hub|tmp|inferd)[A-Za-z0-9_.-]*[A-Za-z0-9]{6}(?=[/ \n:])"),
+                 "[A-Za-z0-9_.+-]*(scratch|hub|tmp|inferd)[A-Za-z0-9_.-]*[A-Za-z0-9]{6}(?=[/ \n:\"])"),
       "SCRATCH");
   text = std::regex_replace(text, std::regex("\n    [^\n]*"), "");  // pip's own words
   text = std::regex_replace(text, std::regex("req-[0-9a-f]{16}"), "req-N");

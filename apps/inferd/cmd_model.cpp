@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "environment.h"
 #include "formats/gguf_dump.h"
+#include "hub/hub_cache.h"
 
 namespace inferd {
 namespace {
@@ -23,6 +24,16 @@ std::string pad(std::string text, size_t width) {
   return text;
 }
 
+// The models of the Hugging Face cache; none when nothing says where that is.
+Result<std::vector<CachedFile>> cached_models() {
+  const Result<HubSettings> settings = hub_settings();
+  if (!settings.ok()) {
+    if (settings.error().code == Code::io_not_found) return std::vector<CachedFile>();
+    return settings.error();
+  }
+  return list_cached_models(settings->cache);
+}
+
 ProgressPrinter quiet_progress() {
   return ProgressPrinter(monotonic_clock(), kErr, progress_style(kErr),
                          [] { return terminal_columns(kErr); });
@@ -35,6 +46,8 @@ int list_command(const Options& options) {
   if (!folder.ok()) return report(folder.error());
   const Result<std::vector<StoredModel>> stored = list_models(*folder);
   if (!stored.ok()) return report(stored.error());
+  const Result<std::vector<CachedFile>> cached = cached_models();
+  if (!cached.ok()) return report(cached.error());
   const auto is_stored = [&](std::string_view name) {
     return std::ranges::find(*stored, name, [](const StoredModel& m) { return std::string_view(m.name); }) !=
            stored->end();
@@ -44,6 +57,10 @@ int list_command(const Options& options) {
     for (const StoredModel& model : *stored) {
       models.push_back(Json::Object{
           {"name", model.name}, {"path", model.path}, {"bytes", model.bytes}, {"present", true}});
+    }
+    for (const CachedFile& file : *cached) {
+      models.push_back(
+          Json::Object{{"name", file.name}, {"path", file.path}, {"bytes", file.bytes}, {"present", true}});
     }
     for (const NamedModel& model : named_models()) {
       if (!model.offered || is_stored(model.name)) continue;
@@ -58,10 +75,13 @@ int list_command(const Options& options) {
   for (const StoredModel& model : *stored) {
     print(cat(pad(model.name, 24), "  ", pad(human_bytes(model.bytes), 10), "  ", model.path, "\n"));
   }
+  for (const CachedFile& file : *cached) {
+    print(cat(pad(file.name, 24), "  ", pad(human_bytes(file.bytes), 10), "  ", file.path, "\n"));
+  }
   for (const NamedModel& model : named_models()) {
     if (!model.offered || is_stored(model.name)) continue;
     print(cat(pad(std::string(model.name), 24), "  ", pad(human_bytes(model.bytes), 10),
-              "  not here; fetched on first use\n"));
+              "  not here; `inferd pull ", model.name, "` fetches it\n"));
   }
   return kExitOk;
 }

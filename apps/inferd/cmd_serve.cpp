@@ -13,6 +13,7 @@
 #include "commands.h"
 #include "environment.h"
 #include "ports.h"
+#include "pull_name.h"
 #include "server/server.h"
 #include "version.h"
 
@@ -30,7 +31,8 @@ void say(const std::string& text) {
 }
 
 void print_ready(const Options& options, const OpenModel& model, const MemoryPlan& plan,
-                 const std::string& device, int threads, const Server& server, double seconds, Logger& log) {
+                 const std::string& device, int threads, const Server& server, const std::string& given,
+                 double seconds, Logger& log) {
   const bool for_people = log.format() == LogFormat::text;
   if (for_people) say(plan.text());
   std::fputs(cat("ready ", server.base_url(), "  ", model.name, "  ctx ", plan.runner.ctx, "  seqs ",
@@ -54,7 +56,7 @@ void print_ready(const Options& options, const OpenModel& model, const MemoryPla
   say(cat("  try it    curl -N ", server.base_url(), "/v1/chat/completions", key,
           " -H 'Content-Type: application/json' \\\n              -d '{\"stream\": true, \"messages\": "
           "[{\"role\": \"user\", \"content\": \"Say hello\"}]}'\n"));
-  say(cat("  chat      inferd run ", model.path == model.name ? model.path : model.name, "\n"));
+  say(cat("  chat      inferd run ", given, "\n"));
   say("  stop      Ctrl-C (again: at once)\n\n");
 }
 
@@ -118,8 +120,8 @@ int serve_command(const Options& options, const BackendFactory& make) {
     });
   }
   ModelLoader loader(options, progress, make);
-  const Result<ModelLocation> location =
-      loader.find(options.arguments.empty() ? "" : options.arguments.front());
+  const std::string given = model_or_default(options.arguments.empty() ? "" : options.arguments.front());
+  const Result<ModelLocation> location = loader.find(given);
   if (!location.ok()) return report(location.error());
   Result<OpenModel> model = loader.open(*location);
   if (!model.ok()) return report(model.error());
@@ -161,7 +163,8 @@ int serve_command(const Options& options, const BackendFactory& make) {
   if (!started.ok()) return report(started.error());
   Server& server = **started;
   const std::optional<PostedNote> posted = post_note(options, *model, *plan, server, log);
-  print_ready(options, *model, *plan, device, threads, server, monotonic_clock().seconds_since(start), log);
+  print_ready(options, *model, *plan, device, threads, server, given, monotonic_clock().seconds_since(start),
+              log);
 
   wait_for_wakeup();
   if (engine.state() == Engine::State::failed) {

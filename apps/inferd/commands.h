@@ -14,6 +14,7 @@ int serve_command(const Options& options, const BackendFactory& make = make_back
 int run_command(const Options& options, const BackendFactory& make = make_backend);
 int ps_command(const Options& options);
 int stop_command(const Options& options);
+int pull_command(const Options& options);
 int list_command(const Options& options);
 int show_command(const Options& options);
 int plan_command(const Options& options);

@@ -56,14 +56,13 @@ class Completer {
     std::string usage(command.arguments);
     std::erase_if(usage, [](char c) { return c == '[' || c == ']'; });
     const std::vector<std::string_view> places = split(usage, ' ');
-    if (index >= places.size()) return;
-    const std::string_view place = places[index];
+    if (index >= places.size() && !usage.ends_with("...")) return;
+    const std::string_view place = places[std::min(index, places.size() - 1)];
     if (place == "MODEL") {
       for (const std::string& name : models_.here) add(name, "here");
-      for (const std::string& name : models_.fetchable) {
-        if (command.fetches) add(name, "fetched on first use");
-      }
       found_.files = true;
+    } else if (place == "NAME...") {  // of models to fetch
+      for (const std::string& name : models_.fetchable) add(name);
     } else if (place == "FILE") {
       found_.files = true;
     } else if (place == "COMMAND") {

@@ -19,9 +19,10 @@ TEST(Completion, commands_come_first) {
   EXPECT_EQ(offered({}), "");
 }
 
-TEST(Completion, a_model_is_a_name_that_is_here_one_to_fetch_or_a_file) {
-  EXPECT_EQ(offered({"run", ""}), "tiny a model smollm2 :files");
-  EXPECT_EQ(offered({"show", ""}), "tiny a model :files");  // show fetches nothing
+TEST(Completion, a_model_is_a_name_that_is_here_or_a_file_and_pull_takes_names_to_fetch) {
+  EXPECT_EQ(offered({"run", ""}), "tiny a model :files");
+  EXPECT_EQ(offered({"pull", ""}), "smollm2 ");
+  EXPECT_EQ(offered({"pull", "hf:a/b", "s"}), "smollm2 ");
   EXPECT_EQ(offered({"serve", "--port", "1", "ti"}), "tiny :files");
   EXPECT_EQ(offered({"run", "tiny", ""}), "");  // the prompt
   EXPECT_EQ(offered({"bench", ""}), "engine ");

@@ -106,6 +106,14 @@ bool wants_colour(int fd) {
   return ::isatty(fd) != 0 && !is_dumb_terminal() && variable("NO_COLOR").empty();
 }
 
+Result<HubSettings> hub_settings() {
+  return read_hub_settings(variable);
+}
+
+bool offline_by_environment() {
+  return is_switched_on(variable("INFERD_OFFLINE")) || is_switched_on(variable("HF_HUB_OFFLINE"));
+}
+
 std::vector<std::string> child_environment() {
   std::vector<std::string> all;
   for (char** entry = environ; *entry != nullptr; ++entry) all.emplace_back(*entry);

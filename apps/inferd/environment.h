@@ -9,6 +9,7 @@
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "hub/hub_settings.h"
 #include "options.h"
 
 namespace inferd {
@@ -27,6 +28,11 @@ std::string history_path();
 std::string expand_home(const std::string& path);
 bool wants_colour(int fd);  // a terminal, and neither NO_COLOR nor TERM=dumb
 bool is_dumb_terminal();
+
+// The Hugging Face hub and its cache.
+Result<HubSettings> hub_settings();
+// INFERD_OFFLINE or HF_HUB_OFFLINE.
+bool offline_by_environment();
 
 // "NAME=value" of this process, for child processes.
 std::vector<std::string> child_environment();

@@ -81,9 +81,10 @@ std::string help_text(int columns) {
     }
   }
   text += "\n";
-  text +=
-      wrapped("MODEL is a path to a .gguf file or a name that `inferd list` prints; the default is smollm2.",
-              0, width);
+  text += wrapped(
+      "MODEL is a path, a folder, hf:OWNER/REPO[:QUANT|/FILE], or a name that `inferd list` prints; the "
+      "default is smollm2.",
+      0, width);
   text += wrapped(
       "An option is taken from the command line, else from INFERD_NAME in the environment, else from "
       "./inferd.toml, else from $XDG_CONFIG_HOME/inferd/inferd.toml (by default "

@@ -5,7 +5,7 @@
 
 #include "base/memory_info.h"
 #include "environment.h"
-#include "hub/wheel_fetch.h"
+#include "pull_name.h"
 
 namespace inferd {
 namespace {
@@ -76,39 +76,31 @@ std::optional<std::string> token_text(const Tokenizer& tokenizer, std::optional<
 // the model, measured with tools/measure_plan.py.
 constexpr int64_t kServing = int64_t{5632} << 10;
 
-Result<ModelLocation> locate(const std::string& model) {
-  Result<std::string> folder = model_folder();
-  const bool is_path = model.find('/') != std::string::npos;
-  if (!folder.ok() && !is_path) return std::move(folder).error();
-  return resolve_model(model.empty() ? std::string(kDefaultModel) : model, folder.ok() ? *folder : "");
-}
-
 }  // namespace
 
 Result<ModelLocation> ModelLoader::find_present(const std::string& model) const {
-  INFERD_TRY(ModelLocation location, locate(model));
-  if (!location.present)
-    return Error{.code = Code::hub_absent, .detail = location.name, .where = location.path};
-  return location;
+  const std::string name = model_or_default(model);
+  INFERD_TRY(ModelLocation location, locate_name(name));
+  if (location.present) return location;
+  return Error{.code = Code::hub_absent,
+               .detail = location.name,
+               .where = location.path,
+               .fix = cat("`inferd pull ", name, "`")};
 }
 
 Result<ModelLocation> ModelLoader::find(const std::string& model) {
-  INFERD_TRY(ModelLocation location, locate(model));
-  if (location.present) return location;
-  FetchOptions fetch;
-  INFERD_TRY(fetch.folder, model_folder());
-  fetch.environment = child_environment();
-  fetch.progress = [this](const ProgressEvent& event) { progress_.update(event); };
-  fetch.cancel = &interrupted();
-  Result<std::string> path = fetch_model(*location.known, fetch);
-  if (!path.ok()) {
+  Result<ModelLocation> location = find_present(model);
+  if (location.ok() || location.error().code != Code::hub_absent || !options_.pull) return location;
+  const Result<PulledName> pulled =
+      pull_name(model_or_default(model), options_.offline,
+                {.progress = [this](const ProgressEvent& event) { progress_.update(event); },
+                 .note = [this](const std::string& text) { progress_.note(text); }});
+  if (!pulled.ok()) {
     progress_.abandon();
-    return std::move(path).error();
+    return pulled.error();
   }
-  progress_.end(*path);
-  location.path = *path;
-  location.present = true;
-  return location;
+  progress_.end(pulled->path);
+  return find_present(model);
 }
 
 Result<OpenModel> ModelLoader::open(const ModelLocation& location) {

@@ -37,11 +37,11 @@ class ModelLoader {
   ModelLoader(const Options& options, ProgressPrinter& progress, BackendFactory make = make_backend)
       : options_(options), progress_(progress), make_(std::move(make)) {}
 
-  // The file behind a MODEL argument, fetched when it is offered and not there. An empty name is the default
-  // model.
-  Result<ModelLocation> find(const std::string& model);
-  // The same without fetching: E-HUB-005 when the file is not there.
+  // The file behind a MODEL argument; an empty name is the default model. Opens no connection: E-HUB-005 when
+  // the file is not here.
   Result<ModelLocation> find_present(const std::string& model) const;
+  // The same, but with --pull fetches first what is not here.
+  Result<ModelLocation> find(const std::string& model);
   // Opens the file and builds tokenizer and template.
   Result<OpenModel> open(const ModelLocation& location);
   // The plan of an open model on a new backend, which start() takes.

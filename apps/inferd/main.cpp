@@ -45,6 +45,8 @@ int run(const Options& options) {
       return ps_command(options);
     case Command::stop:
       return stop_command(options);
+    case Command::pull:
+      return pull_command(options);
     case Command::list:
       return list_command(options);
     case Command::show:

@@ -14,13 +14,11 @@ using enum Command;
 constexpr auto kCommands = std::to_array<CommandRow>({
     {serve, "serve", CommandGroup::use, "[MODEL]", 0, 1, "serve a model over HTTP (OpenAI-compatible)",
      "inferd serve\n"
-     "inferd serve path/to/model.gguf --port 8080 --ctx 4k",
-     true},
+     "inferd serve path/to/model.gguf --port 8080 --ctx 4k"},
     {run, "run", CommandGroup::use, "MODEL [PROMPT | -]", 1, 2, "chat in the terminal, or answer one prompt",
      "inferd run smollm2\n"
      "inferd run smollm2 \"Why is the sky blue?\"\n"
-     "cat letter.txt | inferd run smollm2 -",
-     true},
+     "cat letter.txt | inferd run smollm2 -"},
     {ps, "ps", CommandGroup::use, "", 0, 0, "list the servers of this user that run on this machine",
      "inferd ps\n"
      "inferd ps --json"},
@@ -29,6 +27,12 @@ constexpr auto kCommands = std::to_array<CommandRow>({
      "inferd stop\n"
      "inferd stop 8080\n"
      "inferd stop --all"},
+    {pull, "pull", CommandGroup::use, "NAME...", 1, 1000,
+     "fetch models, so that the other commands need no network",
+     "inferd pull smollm2\n"
+     "inferd pull hf:OWNER/REPO\n"
+     "inferd pull hf:OWNER/REPO:Q8_0\n"
+     "inferd pull hf:OWNER/REPO/FILE.gguf"},
     {list, "list", CommandGroup::look, "", 0, 0, "list the models that are here or can be fetched",
      "inferd list\n"
      "inferd list --json"},
@@ -45,8 +49,7 @@ constexpr auto kCommands = std::to_array<CommandRow>({
     {bench_engine, "bench", CommandGroup::measure, "engine MODEL", 2, 2,
      "measure prefill and decode without HTTP",
      "inferd bench engine smollm2 --threads 1,2 --pp 512 --tg 128\n"
-     "inferd bench engine smollm2 --tg 64 --batch 1,8,32 --json",
-     true},
+     "inferd bench engine smollm2 --tg 64 --batch 1,8,32 --json"},
     {doctor, "doctor", CommandGroup::measure, "[MODEL]", 0, 1,
      "check this machine, and a model by running it once",
      "inferd doctor\n"
@@ -273,6 +276,8 @@ const std::vector<OptionRow>& rows() {
   static const std::vector<Command> kServe = {serve};
   static const std::vector<Command> kRun = {run};
   static const std::vector<Command> kServeRun = {serve, run};
+  static const std::vector<Command> kFetches = {serve, run, bench_engine};
+  static const std::vector<Command> kConnects = {serve, run, pull, bench_engine};
   static const std::vector<Command> kStop = {stop};
   static const std::vector<Command> kTokenize = {tokenize};
   static const std::vector<Command> kBench = {bench_engine};
@@ -280,7 +285,7 @@ const std::vector<OptionRow>& rows() {
   static const std::vector<Command> kDoctor = {doctor};
   static const std::vector<Command> kPorts = {serve, doctor};
   static const std::vector<Command> kConfig = {config};
-  static const std::vector<Command> kPrints = {run,      ps,           list,   show,   plan,
+  static const std::vector<Command> kPrints = {run,      ps,           pull,   list,   show,   plan,
                                                tokenize, bench_engine, doctor, config, version};
   static const std::vector<Command> kComputes = {serve, run, plan, bench_engine};
   static const std::vector<OptionRow> kRows = {
@@ -356,6 +361,10 @@ const std::vector<OptionRow>& rows() {
 
       {"--explain", "CODE", "none", "say what an error code means, and do nothing else", common, kDoctor,
        kText<&Options::explain>, command_line},
+      {"--pull", "", "off", "fetch MODEL first when it is not here, as `inferd pull` does", common, kFetches,
+       kFlag<&Options::pull>, command_line},
+      {"--offline", "", "off", "open no connection and look no name up; also HF_HUB_OFFLINE=1", common,
+       kConnects, kFlag<&Options::offline>},
       {"--all", "", "off", "end every server of this user", common, kStop, kFlag<&Options::all>,
        command_line},
       {"--show-origin", "", "off", "print beside each value where it came from", common, kConfig,

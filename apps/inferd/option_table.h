@@ -19,14 +19,13 @@ struct CommandRow {
   Command command;
   std::string_view name;
   CommandGroup group;
-  // Usage. Completion reads it too: MODEL, COMMAND and FILE complete as such, a|b|c to one of these, a word
-  // in lower case to itself, and anything else to nothing.
+  // Usage. Completion reads it too: MODEL, NAME..., COMMAND and FILE complete as such, a|b|c to one of these,
+  // a word in lower case to itself, and anything else to nothing.
   std::string_view arguments;
   int least_arguments;
   int most_arguments;
   std::string_view summary;
   std::string_view examples;  // one a line
-  bool fetches = false;       // MODEL may be one that is not here yet
 };
 
 enum class OptionGroup { server, engine, answer, text, bench, common };

@@ -20,6 +20,7 @@ enum class Command {
   run,
   ps,
   stop,
+  pull,
   list,
   show,
   plan,
@@ -124,6 +125,10 @@ struct Options {
   std::vector<int32_t> bench_depth = {0};
   std::vector<int32_t> bench_batch = {1};
   int32_t bench_repeat = 5;
+
+  // models
+  bool pull = false;     // fetch MODEL first when it is not here
+  bool offline = false;  // never connect
 
   // config
   std::optional<Command> config_for;  // `inferd config COMMAND`

@@ -95,9 +95,9 @@ std::string man_page() {
   text += ".SH NAME\ninferd \\- serve, measure and explore language models on the CPU\n";
   text += ".SH SYNOPSIS\n.B inferd\n\\fICOMMAND\\fR [\\fIARGUMENTS\\fR] [\\fIOPTIONS\\fR]\n";
   text +=
-      ".SH DESCRIPTION\nMODEL is a path to a .gguf file or a name that \\fBinferd list\\fR prints; the "
-      "default "
-      "is smollm2.\nData goes to standard output, everything else to standard error.\n";
+      ".SH DESCRIPTION\nMODEL is a path, a folder, hf:OWNER/REPO[:QUANT|/FILE], or a name that \\fBinferd "
+      "list\\fR prints; the default is smollm2.\nData goes to standard output, everything else to standard "
+      "error.\n";
   text += ".SH COMMANDS\n";
   for (const CommandRow& row : command_table()) {
     text += cat(".SS ", roff(usage_of(row)), "\n", roff(row.summary), ".\n", man_examples(row.examples));

@@ -81,6 +81,8 @@ enum ExitCode : int {
     "quantise the model to one of F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4_K Q5_K Q6_K")                    \
   X(model_hash, "E-MODEL-007", 500, kExitBadFile, "model file has other bytes than were pinned",            \
     "delete the file and fetch it again")                                                                   \
+  X(model_format, "E-MODEL-008", 500, kExitBadFile, "model format that is not supported",                   \
+    "use a repository or file with the model as one GGUF file")                                             \
   X(tokenizer_kind, "E-TOK-001", 500, kExitBadFile, "unsupported tokenizer",                                \
     "use a model whose tokenizer is gpt2 with pre-tokeniser gpt-2, smollm or qwen2")                        \
   X(tokenizer_data, "E-TOK-002", 500, kExitBadFile, "bad tokenizer data",                                   \
@@ -158,7 +160,27 @@ enum ExitCode : int {
   X(hub_not_offered, "E-HUB-004", 500, kExitBadFile, "this model is not downloaded for users",              \
     "run `./dev models` in a source tree, or give a path to the file")                                      \
   X(hub_absent, "E-HUB-005", 500, kExitBadFile, "this model has not been fetched yet",                      \
-    "`inferd serve` and `inferd run` fetch it")                                                             \
+    "fetch it with `inferd pull`")                                                                          \
+  X(hub_name, "E-HUB-006", 500, kExitUsage, "bad Hugging Face name",                                        \
+    "write hf:OWNER/REPO, hf:OWNER/REPO:QUANT or hf:OWNER/REPO/FILE")                                       \
+  X(hub_choice, "E-HUB-007", 500, kExitBadFile, "this name does not say which file",                        \
+    "add one of the choices as :QUANT or /FILE")                                                            \
+  X(hub_access, "E-HUB-008", 500, kExitPermission, "the hub refuses access to this repository",             \
+    "accept its licence in a browser, then set HF_TOKEN to a token of that account")                        \
+  X(hub_not_found, "E-HUB-009", 500, kExitBadFile, "the hub has no such repository or file",                \
+    "check the spelling of owner, repository and file")                                                     \
+  X(hub_network, "E-HUB-010", 500, kExitNetwork, "the download from the hub failed",                        \
+    "check the network and HTTPS_PROXY; the same command goes on from what is here")                        \
+  X(hub_tls, "E-HUB-011", 500, kExitNetwork, "no trusted TLS connection",                                   \
+    "install ca-certificates, or set SSL_CERT_FILE to the roots that your network uses")                    \
+  X(hub_answer, "E-HUB-012", 500, kExitNetwork, "the hub gave an unusable answer",                          \
+    "run the command again later; if HF_ENDPOINT is set, check it")                                         \
+  X(hub_hash, "E-HUB-013", 500, kExitBadFile, "the downloaded bytes have another hash",                     \
+    "run the command again; if it repeats, the server or a proxy changes the file")                         \
+  X(hub_offline, "E-HUB-014", 500, kExitNetwork, "offline, and this model is not here",                     \
+    "leave out --offline, INFERD_OFFLINE and HF_HUB_OFFLINE")                                               \
+  X(hub_settings, "E-HUB-015", 500, kExitUsage, "bad network setting",                                      \
+    "correct or unset the environment variable")                                                            \
   X(server_none, "E-SRV-001", 500, kExitNetwork, "no such server is running",                               \
     "`inferd ps` lists the servers of this user")                                                           \
   X(server_choice, "E-SRV-002", 400, kExitUsage, "more than one server fits",                               \

@@ -86,6 +86,15 @@ ProgressEvent ProgressMeter::update(int64_t done) {
   return event_;
 }
 
+void ProgressMeter::resume(int64_t done) {
+  if (event_.total > 0) done = std::min(done, event_.total);
+  const int64_t more = done - event_.done;
+  if (more <= 0) return;
+  event_.done = done;
+  grew_ns_ = clock_.now_ns();
+  for (Sample& sample : samples_) sample.done += more;
+}
+
 int terminal_columns(int fd) {
   winsize size{};
   return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
@@ -175,6 +184,11 @@ void ProgressPrinter::end(std::string_view note) {
   if (name.size() < 10) name.resize(10, ' ');
   std::string time = padded(human_seconds(clock_.seconds_since(begin_ns_)), 8);
   write(cat("  ", name, " ", time, note.empty() ? "" : "  ", note, "\n"));
+}
+
+void ProgressPrinter::note(std::string_view text) {
+  erase();
+  write(cat("  ", text, "\n"));
 }
 
 void ProgressPrinter::abandon() {

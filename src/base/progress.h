@@ -30,6 +30,8 @@ class ProgressMeter {
   // The two names must outlive the meter. `total` 0: not known.
   ProgressMeter(const Clock& clock, std::string_view phase, std::string_view file, int64_t total);
   ProgressEvent update(int64_t done);
+  // `done` was here before this operation began: it counts, but not for the rate.
+  void resume(int64_t done);
 
  private:
   struct Sample {
@@ -65,6 +67,7 @@ class ProgressPrinter {
   void begin(std::string_view phase);
   void update(const ProgressEvent& event);  // begins event.phase when another one, or none, is open
   void end(std::string_view note = {});     // "  fetch       12.3 s  note"; nothing when no phase is open
+  void note(std::string_view text);         // a line of its own; the phase stays open
   // The open phase failed or was stopped: the bar is taken away, no line is printed.
   void abandon();
 

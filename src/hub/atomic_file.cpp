@@ -75,13 +75,16 @@ Status AtomicFile::commit() {
   if (::fsync(fd_) != 0) return write_error(errno, final_path_);
   if (::rename(temporary_path_.c_str(), final_path_.c_str()) != 0) return write_error(errno, final_path_);
   ::close(std::exchange(fd_, -1));
-  std::string folder = std::filesystem::path(final_path_).parent_path().string();
-  if (folder.empty()) folder = ".";
-  const int folder_fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder_fd < 0) return write_error(errno, folder);
-  const int failed = ::fsync(folder_fd) != 0 ? errno : 0;
-  ::close(folder_fd);
-  if (failed != 0) return write_error(failed, folder);
+  return flush_folder(std::filesystem::path(final_path_).parent_path().string());
+}
+
+Status flush_folder(const std::string& folder) {
+  const std::string path = folder.empty() ? "." : folder;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return write_error(errno, path);
+  const int failed = ::fsync(fd) != 0 ? errno : 0;
+  ::close(fd);
+  if (failed != 0) return write_error(failed, path);
   return {};
 }
 

@@ -15,6 +15,9 @@ namespace inferd {
 // E-IO-001 a missing folder, else E-IO-006.
 Error write_error(int error_number, const std::string& path);
 
+// After it a rename or a new name in `folder` outlives a loss of power. An empty text is the current folder.
+Status flush_folder(const std::string& folder);
+
 class AtomicFile {
  public:
   // Makes `temporary_path` (it must not exist), which must lie on the file system of `final_path`. Mode 644

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "hub/repo_name.h"
 #include "hub/sha256.h"
 
 namespace inferd {
@@ -82,6 +83,32 @@ bool is_file(const std::string& path) {
   return fs::is_regular_file(path, ignored);
 }
 
+Result<ModelLocation> resolve_folder(const std::string& path) {
+  std::vector<RepoFile> files;
+  std::error_code failure;
+  for (fs::directory_iterator at(path, failure), end; !failure && at != end; at.increment(failure)) {
+    std::error_code unreadable;  // an entry that vanished or may not be looked at is no model
+    if (at->is_regular_file(unreadable)) files.push_back({.path = at->path().filename().string()});
+  }
+  if (failure) {
+    const bool denied = failure == std::errc::permission_denied;
+    return Error{.code = denied ? Code::io_permission : Code::io_read,
+                 .detail = failure.message(),
+                 .where = printable(path, 200)};
+  }
+  std::ranges::sort(files, {}, &RepoFile::path);
+  Result<ModelFiles> chosen = choose_model_files("", "", files);
+  if (!chosen.ok()) {
+    Error error = std::move(chosen).error();
+    error.where = printable(path, 200);
+    if (error.code == Code::hub_choice) error.fix = "give the path of one of the files";
+    return error;
+  }
+  if (chosen->safetensors) return safetensors_error(path);
+  const fs::path file = fs::path(path) / chosen->paths.front();
+  return ModelLocation{.name = file.stem().string(), .path = file.string(), .present = true};
+}
+
 Result<ModelLocation> resolve_path(const std::string& path, const std::string& folder) {
   std::error_code failure;
   if (!fs::exists(path, failure)) {
@@ -96,6 +123,7 @@ Result<ModelLocation> resolve_path(const std::string& path, const std::string& f
                  .detail = printable(path, 200),
                  .fix = bare ? did_you_mean(path, folder) : std::string()};
   }
+  if (fs::is_directory(path, failure)) return resolve_folder(path);
   return ModelLocation{.name = fs::path(path).stem().string(), .path = path, .present = true};
 }
 
@@ -110,6 +138,10 @@ Result<ModelLocation> resolve_known(const NamedModel& model, const std::string& 
 }
 
 }  // namespace
+
+Error safetensors_error(const std::string& folder) {
+  return {.code = Code::model_format, .detail = "a safetensors model", .where = printable(folder, 200)};
+}
 
 std::span<const NamedModel> named_models() {
   return kModels;

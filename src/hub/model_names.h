@@ -53,10 +53,14 @@ struct ModelLocation {
 };
 
 // In this order: a text with a '/' or that ends in ".gguf" is a path; a name of the table; NAME of a
-// NAME.gguf in `folder`; a file of the current folder. E-IO-001 a path without a file, E-MODEL-001 an unknown
-// name (its fix may name the nearest one), E-HUB-004 a known model that is absent and not offered,
-// E-MODEL-007 a known file of another size.
+// NAME.gguf in `folder`; a file of the current folder. In a folder the model file is chosen as in a
+// repository (choose_model_files). E-IO-001 a path without a file, E-MODEL-001 an unknown name (its fix may
+// name the nearest one), E-HUB-004 a known model that is absent and not offered, E-MODEL-007 a known file of
+// another size, E-HUB-007 and E-MODEL-008 a folder with several models or without one that can be loaded.
 Result<ModelLocation> resolve_model(std::string_view model, const std::string& folder);
+
+// E-MODEL-008 for a safetensors model in `folder`.
+Error safetensors_error(const std::string& folder);
 
 struct StoredModel {
   std::string name;

@@ -107,6 +107,26 @@ TEST(ResolveModel, hostile_names_are_errors) {
             Code::io_read);  // File name too long
 }
 
+TEST(ResolveModel, in_a_folder_the_model_is_chosen_as_in_a_repository) {
+  const ScratchFolder scratch;
+  const std::string& folder = scratch.path;
+  EXPECT_EQ(resolve_model(folder, "").error().code, Code::model_format);
+  write_file(folder + "/model.safetensors", "x");
+  const Error other_format = resolve_model(folder + "/", "").error();
+  EXPECT_EQ(other_format.code, Code::model_format);
+  EXPECT_EQ(other_format.detail, "a safetensors model");
+  write_file(folder + "/tiny-Q8_0.gguf", "x");
+  EXPECT_EQ(resolve_model(folder, "")->path, folder + "/tiny-Q8_0.gguf");
+  EXPECT_EQ(resolve_model(folder + "/", "")->name, "tiny-Q8_0");
+  write_file(folder + "/tiny-Q6_K.gguf", "x");
+  const Error several = resolve_model(folder, "").error();
+  EXPECT_EQ(several.code, Code::hub_choice);
+  EXPECT_EQ(several.detail, "there is no Q4_K_M; there is: Q6_K, Q8_0");
+  EXPECT_EQ(several.fix, "give the path of one of the files");
+  write_file(folder + "/tiny-Q4_K_M.gguf", "x");
+  EXPECT_EQ(resolve_model(folder, "")->path, folder + "/tiny-Q4_K_M.gguf");
+}
+
 TEST(ListModels, gives_the_model_files_by_name) {
   const ScratchFolder scratch;
   const std::string& folder = scratch.path;

@@ -12,22 +12,23 @@
 
 namespace inferd {
 
-void Sha256::Free::operator()(evp_md_ctx_st* context) const {
+void Digest::Free::operator()(evp_md_ctx_st* context) const {
   EVP_MD_CTX_free(context);
 }
 
-Sha256::Sha256() {
+Digest::Digest(Kind kind) {
   // The host's openssl.cnf may name providers to load; a digest needs none of them.
   INFERD_CHECK(OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, nullptr) == 1);
   context_.reset(EVP_MD_CTX_new());
-  INFERD_CHECK(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+  INFERD_CHECK(context_ && EVP_DigestInit_ex(context_.get(), kind == Kind::sha1 ? EVP_sha1() : EVP_sha256(),
+                                             nullptr) == 1);
 }
 
-void Sha256::update(std::span<const std::byte> bytes) {
+void Digest::update(std::span<const std::byte> bytes) {
   INFERD_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1);
 }
 
-std::string Sha256::finish() {
+std::string Digest::finish() {
   static constexpr std::string_view kHex = "0123456789abcdef";
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
   unsigned int length = 0;
@@ -38,6 +39,11 @@ std::string Sha256::finish() {
     hex.push_back(kHex[digest[i] & 15]);
   }
   return hex;
+}
+
+GitBlobHash::GitBlobHash(int64_t size) : Digest(Kind::sha1) {
+  const std::string header = cat("blob ", size, '\0');
+  update(std::as_bytes(std::span(header)));
 }
 
 std::string sha256_hex(std::span<const std::byte> bytes) {

@@ -1,8 +1,5 @@
 #include "hub/wheel_fetch.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -22,6 +19,7 @@
 #include "base/utf8.h"
 #include "hub/atomic_file.h"
 #include "hub/child_process.h"
+#include "hub/file_lock.h"
 #include "hub/sha256.h"
 #include "hub/zip_entry.h"
 
@@ -44,46 +42,16 @@ void report(const FetchOptions& options, const ProgressEvent& event) {
   if (options.progress) options.progress(event);
 }
 
-// One fetch of a model at a time, on this machine. The lock file goes away with the lock, so whoever gets the
-// lock makes sure that it is on the file which has the name now.
-class FetchLock {
- public:
-  FetchLock() = default;
-  FetchLock(FetchLock&& other) noexcept : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
-  FetchLock& operator=(FetchLock&&) = delete;
-  FetchLock(const FetchLock&) = delete;
-  FetchLock& operator=(const FetchLock&) = delete;
-  ~FetchLock() {
-    if (fd_ < 0) return;
-    ::unlink(path_.c_str());
-    ::close(fd_);
-  }
-
-  static Result<FetchLock> acquire(std::string path, const NamedModel& model, const FetchOptions& options) {
-    ProgressMeter waiting(monotonic_clock(), "wait", model.name, 0);
-    while (!cancelled(options)) {
-      const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-      if (fd < 0) return write_error(errno, path);
-      const int failed = ::flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
-      struct stat held{};
-      struct stat named{};
-      if (failed == 0 && ::fstat(fd, &held) == 0 && ::stat(path.c_str(), &named) == 0 &&
-          held.st_ino == named.st_ino) {
-        return FetchLock(std::move(path), fd);
-      }
-      ::close(fd);
-      if (failed != 0 && failed != EWOULDBLOCK && failed != EINTR) return write_error(failed, path);
-      report(options, waiting.update(0));
-      std::this_thread::sleep_for(std::chrono::milliseconds(kTickMs));
-    }
-    return cancel_error(model);
-  }
-
- private:
-  FetchLock(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
-  std::string path_;
-  int fd_ = -1;
-};
+// One fetch of a model at a time.
+Result<FileLock> lock_model(std::string path, const NamedModel& model, const FetchOptions& options) {
+  if (cancelled(options)) return cancel_error(model);
+  ProgressMeter meter(monotonic_clock(), "wait", model.name, 0);
+  return FileLock::acquire(std::move(path), FileLock::After::remove, [&]() -> Status {
+    if (cancelled(options)) return cancel_error(model);
+    report(options, meter.update(0));
+    return {};
+  });
+}
 
 // A folder of our own beside the target, on its file system; removed with all it holds.
 class TemporaryFolder {
@@ -331,7 +299,7 @@ Result<std::string> fetch_model(const NamedModel& model, const FetchOptions& opt
   fs::create_directories(options.folder, failure);
   if (failure) return write_error(failure.value(), options.folder);
   const std::string hidden = cat(options.folder, "/.", model.name);
-  INFERD_TRY(const FetchLock lock, FetchLock::acquire(hidden + ".lock", model, options));
+  INFERD_TRY(const FileLock lock, lock_model(hidden + ".lock", model, options));
   INFERD_TRY(const bool fetched_meanwhile, present());
   if (fetched_meanwhile) return final_path;
 
