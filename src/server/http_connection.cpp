@@ -531,6 +531,9 @@ awaitable<bool> HttpConnection::stream(const HttpRequest& request, size_t route)
   const milliseconds stall(options_.stall_timeout_ms);
   const milliseconds ping(options_.ping_interval_ms);
   for (;;) {
+    // Who leaves after the last byte was sent has not left early.
+    const bool all_sent = session_->finished() && session_->output().empty() && !writing_;
+    if (all_sent && !broken_ && !closed_) break;
     if (gone()) co_return false;
     if (ending_) session_->fail(*ending_);
     if (writing_) {
@@ -547,7 +550,6 @@ awaitable<bool> HttpConnection::stream(const HttpRequest& request, size_t route)
       start_write();
       continue;
     }
-    if (session_->finished()) break;
     const bool woken = co_await wait_until(progress_ + ping);
     if (!woken && !session_->finished() && session_->output().empty() && now() >= progress_ + ping)
       session_->output() = kSsePing;
