@@ -47,7 +47,7 @@ using testing_hub::write_file;
 #endif
 
 #if defined(INFERD_TEST_SANITIZED)
-constexpr int kKills = 25;  // each process takes ten times as long
+constexpr int kKills = 100;  // each process takes longer
 #else
 constexpr int kKills = 200;
 #endif

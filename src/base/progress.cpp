@@ -70,10 +70,9 @@ ProgressMeter::ProgressMeter(const Clock& clock, std::string_view phase, std::st
 ProgressEvent ProgressMeter::update(int64_t done) {
   const int64_t now = clock_.now_ns();
   if (event_.total > 0) done = std::min(done, event_.total);
-  if (done > event_.done) {
-    event_.done = done;
-    grew_ns_ = now;
-  }
+  if (done > seen_) grew_ns_ = now;
+  seen_ = done;
+  event_.done = std::max(event_.done, done);
   if (now - samples_.back().at_ns >= kSampleSpacing) samples_.push_back({now, event_.done});
   while (samples_.size() > 2 && now - samples_[1].at_ns >= kRateWindow) samples_.pop_front();
   const int64_t span_ns = now - samples_.front().at_ns;
@@ -90,7 +89,7 @@ void ProgressMeter::resume(int64_t done) {
   if (event_.total > 0) done = std::min(done, event_.total);
   const int64_t more = done - event_.done;
   if (more <= 0) return;
-  event_.done = done;
+  event_.done = seen_ = done;
   grew_ns_ = clock_.now_ns();
   for (Sample& sample : samples_) sample.done += more;
 }

@@ -21,7 +21,7 @@ struct ProgressEvent {
   int64_t total = 0;       // bytes; 0: not known
   double rate = 0;         // bytes per second over the last ten seconds
   double eta_s = -1;       // seconds left at that rate; negative: not known
-  double stalled_s = 0;    // seconds since `done` last grew
+  double stalled_s = 0;    // seconds without a byte, also of what was fetched before and begins anew
 };
 
 // Turns a growing byte count into events: `done` never falls, the rate is that of the last ten seconds.
@@ -41,6 +41,7 @@ class ProgressMeter {
   const Clock& clock_;
   ProgressEvent event_;
   int64_t grew_ns_;
+  int64_t seen_ = 0;            // given to the last update(), which may be less than `done`
   std::deque<Sample> samples_;  // at most one a tenth of a second
 };
 

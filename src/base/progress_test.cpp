@@ -48,7 +48,26 @@ TEST(ProgressMeter, done_never_falls_and_a_stall_is_timed) {
   const ProgressEvent restarted = meter.update(4);  // the download began again
   EXPECT_EQ(restarted.done, 40);
   EXPECT_NEAR(restarted.stalled_s, 3.0, 1e-9);
+  clock.pass(1);
+  const ProgressEvent moving = meter.update(14);  // bytes come again, though they are not new
+  EXPECT_EQ(moving.done, 40);
+  EXPECT_EQ(moving.stalled_s, 0);
   EXPECT_EQ(meter.update(1000).done, 100);  // more than the pinned size is not more than whole
+}
+
+TEST(ProgressMeter, what_was_here_before_counts_but_not_for_the_rate) {
+  ManualClock clock;
+  ProgressMeter meter(clock, "pull", "a.gguf", 100 * kMiB);
+  meter.resume(60 * kMiB);
+  clock.pass(1);
+  const ProgressEvent event = meter.update(62 * kMiB);
+  EXPECT_EQ(event.done, 62 * kMiB);
+  EXPECT_NEAR(event.rate / kMiB, 2.0, 1e-9);
+  EXPECT_NEAR(event.eta_s, 19.0, 1e-9);
+  meter.resume(10 * kMiB);
+  EXPECT_EQ(meter.update(62 * kMiB).done, 62 * kMiB);
+  meter.resume(1000 * kMiB);
+  EXPECT_EQ(meter.update(0).done, 100 * kMiB);
 }
 
 constexpr ProgressEvent kEvent{.phase = "fetch",
@@ -156,6 +175,22 @@ TEST(ProgressPrinter, off_a_terminal_there_is_a_line_every_five_per_cent_or_ten_
             "  fetch  10 %  100 of 1000 B  10 B/s\n"
             "  fetch  10 %  100 of 1000 B  10 B/s\n"
             "  fetch  10 %  100 of 1000 B  10 B/s\n");
+}
+
+TEST(ProgressPrinter, a_note_has_a_line_of_its_own_and_the_bar_comes_back_below) {
+  Printed printed;
+  ManualClock clock;
+  {
+    ProgressPrinter printer(clock, printed.fd(), ProgressStyle::bar, [] { return 30; });
+    printer.begin("wait");
+    clock.pass(3);
+    printer.update({.phase = "wait", .file = "a"});
+    printer.note("stalled 12 s, retrying 2/5");
+    clock.pass(1);
+    printer.update({.phase = "wait", .file = "a"});
+  }
+  EXPECT_EQ(printed.text(),
+            "\rwait a  3 s\x1b[K\r\x1b[K  stalled 12 s, retrying 2/5\n\rwait a  4 s\x1b[K\r\x1b[K");
 }
 
 TEST(ProgressPrinter, an_abandoned_phase_leaves_the_line_clean) {
