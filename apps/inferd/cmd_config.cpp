@@ -8,6 +8,7 @@
 #include "environment.h"
 #include "hub/model_names.h"
 #include "option_table.h"
+#include "pull_name.h"
 #include "reference_text.h"
 
 namespace inferd {
@@ -169,6 +170,9 @@ int complete_command(const Options& options) {
     if (const Result<std::vector<StoredModel>> stored = list_models(*folder); stored.ok()) {
       for (const StoredModel& model : *stored) models.here.push_back(model.name);
     }
+  }
+  if (const Result<std::vector<CachedFile>> cached = cached_models(); cached.ok()) {
+    for (const CachedFile& file : *cached) models.here.push_back(file.name);
   }
   for (const NamedModel& model : named_models()) {
     const std::string name(model.name);

@@ -5,7 +5,7 @@
 #include "commands.h"
 #include "environment.h"
 #include "formats/gguf_dump.h"
-#include "hub/hub_cache.h"
+#include "pull_name.h"
 
 namespace inferd {
 namespace {
@@ -22,16 +22,6 @@ void print_json(const Json& json) {
 std::string pad(std::string text, size_t width) {
   if (text.size() < width) text.append(width - text.size(), ' ');
   return text;
-}
-
-// The models of the Hugging Face cache; none when nothing says where that is.
-Result<std::vector<CachedFile>> cached_models() {
-  const Result<HubSettings> settings = hub_settings();
-  if (!settings.ok()) {
-    if (settings.error().code == Code::io_not_found) return std::vector<CachedFile>();
-    return settings.error();
-  }
-  return list_cached_models(settings->cache);
 }
 
 ProgressPrinter quiet_progress() {

@@ -372,8 +372,8 @@ const std::vector<OptionRow>& rows() {
       {"--json", "", "off", "print JSON on stdout", common, kPrints, kFlag<&Options::json>, command_line},
       {"--log-level", "LEVEL", "info", "error, warn, info or debug; on stderr", common, kServeRun,
        kChoice<&Options::log_level, parse_log_level>, everywhere, "error warn info debug"},
-      {"--log-format", "FORMAT", "text", "text or json, one object a line; on stderr", common, kServe,
-       kChoice<&Options::log_format, parse_log_format>, everywhere, "text json"},
+      {"--log-format", "FORMAT", "text", "json, one object a line, or text; on stderr", common, kServe,
+       kChoice<&Options::log_format, parse_log_format>, everywhere, "json text"},
   };
   return kRows;
 }

@@ -94,7 +94,7 @@ TEST(Options, what_contradicts_itself_is_refused) {
   EXPECT_EQ(refuse({"stop", "--all", "8000"}).detail, "--all and \"8000\" say two things");
   EXPECT_TRUE(parse({"stop", "--all"}).value().all);
   EXPECT_EQ(refuse({"serve", "--log-format", "xml"}).detail,
-            "--log-format: got \"xml\", allowed are text, json");
+            "--log-format: got \"xml\", allowed are json, text");
 }
 
 TEST(Options, everything_behind_two_dashes_is_an_argument) {

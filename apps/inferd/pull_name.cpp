@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "environment.h"
-#include "hub/hub_cache.h"
 #include "hub/wheel_fetch.h"
 
 namespace inferd {
@@ -45,6 +44,15 @@ Result<PulledName> pull_known(const NamedModel& model, bool offline, const PullS
 }
 
 }  // namespace
+
+Result<std::vector<CachedFile>> cached_models() {
+  const Result<HubSettings> settings = hub_settings();
+  if (!settings.ok()) {
+    if (settings.error().code == Code::io_not_found) return std::vector<CachedFile>();
+    return settings.error();
+  }
+  return list_cached_models(settings->cache);
+}
 
 std::string model_or_default(const std::string& name) {
   return name.empty() ? std::string(kDefaultModel) : name;

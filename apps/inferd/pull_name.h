@@ -7,6 +7,7 @@
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "hub/hub_cache.h"
 #include "hub/model_names.h"
 #include "hub/pull.h"
 
@@ -34,5 +35,8 @@ struct PulledName {
 // Makes sure that the files are here. With `offline` or when the environment says so, nothing is connected
 // to: E-HUB-014 when they are not here. Errors as of fetch_model() and pull_model().
 Result<PulledName> pull_name(const std::string& name, bool offline, const PullSinks& sinks);
+
+// Models of the Hugging Face cache that are here; none when the environment names no place for it.
+Result<std::vector<CachedFile>> cached_models();
 
 }  // namespace inferd

@@ -86,8 +86,8 @@ Result<std::vector<Address>> resolve(const std::string& host, int port, int time
   const std::string service = cat(port);
   Found found = look_up(host, service, AI_NUMERICHOST);
   if (found.failed == 0) return std::move(found.addresses);
-  auto task = std::make_shared<std::packaged_task<Found()>>(
-      [host, service] { return look_up(host, service, 0); });
+  auto task =
+      std::make_shared<std::packaged_task<Found()>>([host, service] { return look_up(host, service, 0); });
   std::future<Found> future = task->get_future();
   std::thread([task] { (*task)(); }).detach();
   const int64_t end = now_ms() + timeout_ms;
