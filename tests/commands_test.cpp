@@ -3,7 +3,12 @@
 
 #include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "base/json.h"
+#include "hub/file_lock.h"
+#include "hub/sha256.h"
 #include "ports.h"
 #include "support/golden.h"
 #include "support/process.h"
@@ -104,6 +109,111 @@ TEST(Plan, tables_contexts_and_numbers_of_sequences) {
   const Finished exact = run({"plan", tiny_model(), "--ctx", "64", "--max-seqs", "2"});
   EXPECT_EQ(exact.code, 0);
   EXPECT_EQ(exact.out.find("largest"), std::string::npos);
+}
+
+// A model folder of its own with one model in it.
+struct ModelFolder {
+  ModelFolder() {
+    std::filesystem::remove_all(path);
+    std::filesystem::create_directories(path + "/inferd/models");
+    std::filesystem::copy_file(tiny_model(), file);
+  }
+  ~ModelFolder() { std::filesystem::remove_all(path); }
+  Finished run(const std::vector<std::string>& arguments, const std::string& input = "") const {
+    return test::run_process(
+        INFERD_BINARY_DIR "/inferd", arguments,
+        {.environment = {cat("XDG_DATA_HOME=", path), cat("HF_HOME=", path, "/hf")}, .stdin_text = input});
+  }
+  const std::string path = cat(testing::TempDir(), "inferd_commands_", ::getpid());
+  const std::string file = path + "/inferd/models/mine.gguf";
+};
+
+// As huggingface_hub leaves it: two snapshots that share one blob.
+std::string cache_with_two_snapshots(const ModelFolder& folder, const std::string& hash) {
+  const std::string repo = folder.path + "/hf/hub/models--acme--tiny";
+  std::filesystem::create_directories(repo + "/blobs");
+  std::filesystem::copy_file(tiny_model(), cat(repo, "/blobs/", hash));
+  for (const char commit : {'a', 'b'}) {
+    const std::string snapshot = cat(repo, "/snapshots/", std::string(40, commit));
+    std::filesystem::create_directories(snapshot);
+    std::filesystem::create_symlink(cat("../../blobs/", hash), snapshot + "/tiny-Q8_0.gguf");
+  }
+  std::filesystem::create_directories(repo + "/refs");
+  std::ofstream(repo + "/refs/main") << std::string(40, 'a');
+  return repo;
+}
+
+TEST(List, shows_size_type_context_and_whether_it_fits) {
+  const ModelFolder folder;
+  std::ofstream(folder.path + "/inferd/models/broken.gguf") << "GGUX";
+  const Json::Array models = json_of(folder.run({"list", "--json"})).find("models")->as_array();
+  ASSERT_EQ(models.size(), 3u);
+  EXPECT_EQ(models[0].find("fits")->as_string(), "E-GGUF-001");
+  EXPECT_EQ(models[1].find("name")->as_string(), "mine");
+  EXPECT_EQ(models[1].find("type")->as_string(), "Q8_0");
+  EXPECT_EQ(models[1].find("fits")->as_string(), "yes");
+  EXPECT_GT(models[1].find("ctx")->as_integer(), 0);
+  EXPECT_FALSE(models[2].find("present")->as_bool());
+  const Finished text = folder.run({"list"});
+  EXPECT_NE(text.out.find("mine  "), std::string::npos);
+  EXPECT_NE(text.out.find("not here: `inferd pull smollm2`"), std::string::npos) << text.out;
+}
+
+TEST(Show, verify_reads_hash_and_structure) {
+  const ModelFolder folder;
+  const Finished good = folder.run({"show", "mine", "--verify"});
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_NE(good.out.find(sha256_of_file(folder.file).value()), std::string::npos) << good.out;
+
+  const std::string right = sha256_of_file(folder.file).value();
+  cache_with_two_snapshots(folder, right);
+  EXPECT_EQ(json_of(folder.run({"show", "hf:acme/tiny", "--verify", "--json"})).find("wanted")->as_string(),
+            right);
+  const ModelFolder other;  // the same path, made anew
+  cache_with_two_snapshots(other, std::string(64, 'c'));
+  const Finished bad = other.run({"show", "hf:acme/tiny", "--verify"});
+  EXPECT_EQ(bad.code, 65);
+  EXPECT_NE(bad.err.find("E-MODEL-007"), std::string::npos) << bad.err;
+
+  std::filesystem::resize_file(other.file, std::filesystem::file_size(other.file) - 1);
+  EXPECT_NE(other.run({"show", "mine", "--verify"}).err.find("E-GGUF-003"), std::string::npos);
+}
+
+TEST(Remove, asks_frees_bytes_and_keeps_what_another_snapshot_needs) {
+  const ModelFolder folder;
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(folder.file));
+  const Finished unasked = folder.run({"rm", "mine"}, "y\n");  // a pipe is nobody
+  EXPECT_EQ(unasked.code, 2);
+  EXPECT_NE(unasked.err.find("inferd rm -y mine"), std::string::npos) << unasked.err;
+  EXPECT_TRUE(std::filesystem::exists(folder.file));
+  // One wrong name, and nothing goes.
+  EXPECT_EQ(folder.run({"rm", "-y", "mine", "hf:acme/none"}).code, 65);
+  EXPECT_EQ(folder.run({"rm", "-y", tiny_model()}).code, 2);
+  EXPECT_TRUE(std::filesystem::exists(folder.file));
+  EXPECT_EQ(json_of(folder.run({"rm", "-y", "mine", "--json"})).find("freed_bytes")->as_integer(), bytes);
+  EXPECT_FALSE(std::filesystem::exists(folder.file));
+  EXPECT_EQ(folder.run({"rm", "-y", "mine"}).code, 65);
+
+  const std::string hash(64, 'd');
+  const std::string repo = cache_with_two_snapshots(folder, hash);
+  EXPECT_EQ(json_of(folder.run({"rm", "-y", "hf:acme/tiny", "--json"})).find("freed_bytes")->as_integer(), 0);
+  EXPECT_TRUE(std::filesystem::exists(cat(repo, "/blobs/", hash)));
+  std::ofstream(repo + "/refs/main") << std::string(40, 'b');
+  EXPECT_EQ(
+      json_of(folder.run({"rm", "-y", "hf:acme/tiny:Q8_0", "--json"})).find("freed_bytes")->as_integer(),
+      bytes);
+  EXPECT_FALSE(std::filesystem::exists(cat(repo, "/blobs/", hash)));
+}
+
+TEST(Remove, leaves_a_model_that_another_process_fetches) {
+  const ModelFolder folder;
+  const auto lock = FileLock::acquire(folder.path + "/inferd/models/.mine.lock", FileLock::After::remove,
+                                      [] { return Status(); });
+  ASSERT_TRUE(lock.ok());
+  const Finished busy = folder.run({"rm", "-y", "mine"});
+  EXPECT_EQ(busy.code, 65);
+  EXPECT_NE(busy.err.find("E-HUB-016"), std::string::npos) << busy.err;
+  EXPECT_TRUE(std::filesystem::exists(folder.file));
 }
 
 }  // namespace

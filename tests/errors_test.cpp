@@ -21,7 +21,9 @@
 #include "formats/gguf_samples.h"
 #include "hub/atomic_file.h"
 #include "hub/child_process.h"
+#include "hub/file_lock.h"
 #include "hub/pull.h"
+#include "hub/remove_model.h"
 #include "hub/test_web.h"
 #include "hub/test_wheel.h"
 #include "hub/wheel_fetch.h"
@@ -512,6 +514,15 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
       {Code::hub_hash, pull_other_bytes},
       {Code::hub_offline,
        [] { return pull_error("hf:acme/tiny", nullptr, [](HubSettings& hub) { hub.offline = true; }); }},
+      {Code::hub_busy,
+       [] {
+         const std::string folder = cat(scratch.path, "/busy");
+         std::filesystem::create_directories(folder);
+         write_file(folder + "/tiny.gguf", "GGUF");
+         const auto lock =
+             FileLock::acquire(folder + "/.tiny.lock", FileLock::After::remove, [] { return Status(); });
+         return text_of(remove_stored_model(folder, "tiny"));
+       }},
       {Code::hub_settings,
        [] {
          return pull_error("hf:acme/tiny", nullptr,

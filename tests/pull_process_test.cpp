@@ -637,6 +637,7 @@ int in_loopback_namespace(const std::vector<std::string>& arguments,
     const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || ::ioctl(fd, SIOCSIFFLAGS, &request) != 0) ::_exit(126);
     ::dup2(out[1], 1);
+    for (const char* of_tests : {"INFERD_TEST_MODELS", "INFERD_GOLDEN"}) ::unsetenv(of_tests);
     for (const std::string& entry : environment) ::putenv(const_cast<char*>(entry.c_str()));
     std::vector<char*> argv{const_cast<char*>(kProgram.c_str())};
     for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));

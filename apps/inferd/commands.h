@@ -15,6 +15,7 @@ int run_command(const Options& options, const BackendFactory& make = make_backen
 int ps_command(const Options& options);
 int stop_command(const Options& options);
 int pull_command(const Options& options);
+int rm_command(const Options& options);
 int list_command(const Options& options);
 int show_command(const Options& options);
 int plan_command(const Options& options);

@@ -58,10 +58,10 @@ class Completer {
     const std::vector<std::string_view> places = split(usage, ' ');
     if (index >= places.size() && !usage.ends_with("...")) return;
     const std::string_view place = places[std::min(index, places.size() - 1)];
-    if (place == "MODEL") {
+    if (place == "MODEL" || place == "MODEL...") {
       for (const std::string& name : models_.here) add(name, "here");
-      found_.files = true;
-    } else if (place == "NAME...") {  // of models to fetch
+      found_.files = place == "MODEL";  // rm takes no paths
+    } else if (place == "NAME...") {    // of models to fetch
       for (const std::string& name : models_.fetchable) add(name);
     } else if (place == "FILE") {
       found_.files = true;

@@ -47,6 +47,8 @@ int run(const Options& options) {
       return stop_command(options);
     case Command::pull:
       return pull_command(options);
+    case Command::rm:
+      return rm_command(options);
     case Command::list:
       return list_command(options);
     case Command::show:

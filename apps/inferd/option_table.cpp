@@ -33,12 +33,16 @@ constexpr auto kCommands = std::to_array<CommandRow>({
      "inferd pull hf:OWNER/REPO\n"
      "inferd pull hf:OWNER/REPO:Q8_0\n"
      "inferd pull hf:OWNER/REPO/FILE.gguf"},
+    {rm, "rm", CommandGroup::use, "MODEL...", 1, 1000, "delete models that a pull brought",
+     "inferd rm hf:OWNER/REPO:Q8_0\n"
+     "inferd rm -y smollm2"},
     {list, "list", CommandGroup::look, "", 0, 0, "list the models that are here or can be fetched",
      "inferd list\n"
      "inferd list --json"},
     {show, "show", CommandGroup::look, "MODEL", 1, 1,
      "print what a model file holds, key by key and tensor by tensor",
      "inferd show smollm2\n"
+     "inferd show smollm2 --verify\n"
      "inferd show model.gguf --json"},
     {plan, "plan", CommandGroup::look, "[MODEL]", 0, 1,
      "print the memory plan and whether it fits, without loading",
@@ -278,6 +282,8 @@ const std::vector<OptionRow>& rows() {
   static const std::vector<Command> kServeRun = {serve, run};
   static const std::vector<Command> kFetches = {serve, run, bench_engine};
   static const std::vector<Command> kConnects = {serve, run, pull, bench_engine};
+  static const std::vector<Command> kRm = {rm};
+  static const std::vector<Command> kShow = {show};
   static const std::vector<Command> kStop = {stop};
   static const std::vector<Command> kTokenize = {tokenize};
   static const std::vector<Command> kBench = {bench_engine};
@@ -285,8 +291,8 @@ const std::vector<OptionRow>& rows() {
   static const std::vector<Command> kDoctor = {doctor};
   static const std::vector<Command> kPorts = {serve, doctor};
   static const std::vector<Command> kConfig = {config};
-  static const std::vector<Command> kPrints = {run,      ps,           pull,   list,   show,   plan,
-                                               tokenize, bench_engine, doctor, config, version};
+  static const std::vector<Command> kPrints = {run,  ps,       pull,         rm,     list,   show,
+                                               plan, tokenize, bench_engine, doctor, config, version};
   static const std::vector<Command> kComputes = {serve, run, plan, bench_engine};
   static const std::vector<OptionRow> kRows = {
       {"--host", "ADDRESS", "127.0.0.1", "address to listen on; others than loopback need a key", server,
@@ -359,6 +365,9 @@ const std::vector<OptionRow>& rows() {
       {"--repeat", "COUNT", "5", "measurements of each test, after one to warm up", bench, kBench,
        kCount<&Options::bench_repeat, 1, 1000>},
 
+      {"--verify", "", "off", "check the file's hash and structure instead", common, kShow,
+       kFlag<&Options::verify>, command_line},
+      {"-y", "", "off", "do not ask", common, kRm, kFlag<&Options::yes>, command_line},
       {"--explain", "CODE", "none", "say what an error code means, and do nothing else", common, kDoctor,
        kText<&Options::explain>, command_line},
       {"--pull", "", "off", "fetch MODEL first when it is not here, as `inferd pull` does", common, kFetches,

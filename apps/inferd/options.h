@@ -21,6 +21,7 @@ enum class Command {
   ps,
   stop,
   pull,
+  rm,
   list,
   show,
   plan,
@@ -129,6 +130,8 @@ struct Options {
   // models
   bool pull = false;     // fetch MODEL first when it is not here
   bool offline = false;  // never connect
+  bool yes = false;      // rm: do not ask
+  bool verify = false;   // show: hash and structure instead of contents
 
   // config
   std::optional<Command> config_for;  // `inferd config COMMAND`

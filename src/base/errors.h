@@ -181,6 +181,8 @@ enum ExitCode : int {
     "leave out --offline, INFERD_OFFLINE and HF_HUB_OFFLINE")                                               \
   X(hub_settings, "E-HUB-015", 500, kExitUsage, "bad network setting",                                      \
     "correct or unset the environment variable")                                                            \
+  X(hub_busy, "E-HUB-016", 500, kExitBadFile, "another process is fetching this model",                     \
+    "wait until it is done, or stop it, then run the command again")                                        \
   X(server_none, "E-SRV-001", 500, kExitNetwork, "no such server is running",                               \
     "`inferd ps` lists the servers of this user")                                                           \
   X(server_choice, "E-SRV-002", 400, kExitUsage, "more than one server fits",                               \
