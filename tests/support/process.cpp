@@ -68,12 +68,13 @@ Process::Process(const std::string& program, const std::vector<std::string>& arg
                                    pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   INFERD_CHECK(failed == 0, "cannot start ", program);
-  ::close(in[0]);
   ::close(out[1]);
   ::close(err[1]);
+  // Our own reading end stays open meanwhile: a child that has ended already would make this a SIGPIPE.
   INFERD_CHECK(::write(in[1], options.stdin_text.data(), options.stdin_text.size()) ==
                    static_cast<ssize_t>(options.stdin_text.size()),
                "stdin");
+  ::close(in[0]);
   ::close(in[1]);
   stdout_ = out[0];
   stderr_ = err[0];

@@ -17,8 +17,8 @@ struct ProcessOptions {
   // configuration a child inherits nothing: no INFERD_ variable and no user's inferd.toml.
   std::vector<std::string> environment;
   std::string stdout_path;  // instead of a pipe, such as /dev/full
-  std::string stdin_text;
-  std::string folder;  // to start in, instead of this process's
+  std::string stdin_text;   // at most what a pipe holds, 64 KiB
+  std::string folder;       // to start in, instead of this process's
 };
 
 class Process {
