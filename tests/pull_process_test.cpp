@@ -563,7 +563,9 @@ TEST_F(PullProcess,
 
 TEST_F(PullProcess, offline_and_outside_pull_no_name_is_looked_up_and_nothing_is_connected_to) {
   start_server();
-  ASSERT_EQ(run({"pull", "hf:acme/tiny"}).code, 0);
+  // The command line wins over the variable, as for every option.
+  ASSERT_EQ(run({"pull", "hf:acme/tiny"}, {"INFERD_OFFLINE=1"}).code, 69);
+  ASSERT_EQ(run({"pull", "hf:acme/tiny", "--offline=false"}, {"INFERD_OFFLINE=1"}).code, 0);
   const std::string endpoint = "HF_ENDPOINT=https://hub.invalid";
   struct Case {
     std::vector<std::string> arguments;

@@ -10,8 +10,6 @@
 namespace inferd {
 namespace {
 
-constexpr int kErr = 2;
-
 std::vector<EngineBenchCase> cases_of(const Options& options) {
   std::vector<EngineBenchCase> cases;
   for (const int32_t batch : options.bench_batch) {
@@ -106,8 +104,7 @@ Result<std::vector<Measured>> run_with_threads(const Options& options, ProgressP
 
 int bench_engine_command(const Options& options) {
   watch_signals();
-  ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr),
-                           [] { return terminal_columns(kErr); });
+  ProgressPrinter progress = stderr_progress();
   std::vector<int32_t> threads = options.bench_threads;
   if (threads.empty()) threads.push_back(usable_cpus());
   Json::Array all;

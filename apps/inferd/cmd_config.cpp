@@ -14,10 +14,6 @@
 namespace inferd {
 namespace {
 
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-}
-
 struct Shown {
   const OptionRow* option;
   std::optional<Command> section;

@@ -110,7 +110,7 @@ class LastEvent : public EventSink {
 
 // Loads the model and computes one token of an answer.
 Result<std::string> try_model(const Options& options) {
-  ProgressPrinter progress(monotonic_clock(), 2, progress_style(2), [] { return terminal_columns(2); });
+  ProgressPrinter progress = stderr_progress();
   Options one = options;
   one.max_seqs = 1;
   ModelLoader loader(one, progress);

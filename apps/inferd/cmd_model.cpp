@@ -13,15 +13,6 @@
 namespace inferd {
 namespace {
 
-constexpr int kErr = 2;
-
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-}
-void print_json(const Json& json) {
-  print(to_json(json) + "\n");
-}
-
 std::string pad(std::string text, size_t width) {
   if (text.size() < width) text.append(width - text.size(), ' ');
   return text;
@@ -30,11 +21,6 @@ std::string pad(std::string text, size_t width) {
 std::string list_line(const std::string& name, const std::string& size, const std::string& type,
                       const std::string& ctx, const std::string& fits) {
   return cat(pad(name, 32), "  ", pad(size, 10), "  ", pad(type, 6), "  ", pad(ctx, 9), "  ", fits, "\n");
-}
-
-ProgressPrinter quiet_progress() {
-  return ProgressPrinter(monotonic_clock(), kErr, progress_style(kErr),
-                         [] { return terminal_columns(kErr); });
 }
 
 // The file's hash against the one it should have, and all that loading reads besides the weights.
@@ -148,7 +134,7 @@ int list_command(const Options& options) {
 }
 
 int show_command(const Options& options) {
-  ProgressPrinter progress = quiet_progress();
+  ProgressPrinter progress = stderr_progress();
   ModelLoader loader(options, progress);
   const Result<ModelLocation> location = loader.find_present(options.arguments.front());
   if (!location.ok()) return report(location.error());
@@ -164,7 +150,7 @@ int show_command(const Options& options) {
 }
 
 int tokenize_command(const Options& options) {
-  ProgressPrinter progress = quiet_progress();
+  ProgressPrinter progress = stderr_progress();
   ModelLoader loader(options, progress);
   const Result<std::string> text = text_argument(options.arguments.size() > 1 ? options.arguments[1] : "-");
   if (!text.ok()) return report(text.error());

@@ -7,17 +7,6 @@
 namespace inferd {
 namespace {
 
-void print(const std::string& text) {
-  std::fputs(text.c_str(), stdout);
-}
-void print_json(const Json& json) {
-  print(to_json(json) + "\n");
-}
-
-ProgressPrinter quiet_progress() {
-  return ProgressPrinter(monotonic_clock(), 2, progress_style(2), [] { return terminal_columns(2); });
-}
-
 struct Table {
   std::vector<MemoryPlan> rows;  // every sequence with its whole context
   struct Largest {
@@ -110,7 +99,7 @@ Json json_of(const Table& table) {
 }  // namespace
 
 int plan_command(const Options& options) {
-  ProgressPrinter progress = quiet_progress();
+  ProgressPrinter progress = stderr_progress();
   ModelLoader loader(options, progress);
   const Result<ModelLocation> location =
       loader.find_present(options.arguments.empty() ? "" : options.arguments.front());

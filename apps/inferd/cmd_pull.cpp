@@ -10,16 +10,14 @@
 namespace inferd {
 namespace {
 
-constexpr int kErr = 2;
-
-void print(const std::string& text) {
+void print_now(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }
 
 // One JSON value a line, each as it happens.
 void print_event(Json::Object event) {
-  print(to_json(Json(std::move(event))) + "\n");
+  print_now(to_json(Json(std::move(event))) + "\n");
 }
 
 std::string_view hash_name(const PulledFile& file) {
@@ -73,8 +71,7 @@ std::string summary(const PulledName& pulled) {
 
 int pull_command(const Options& options) {
   watch_signals();
-  ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr),
-                           [] { return terminal_columns(kErr); });
+  ProgressPrinter progress = stderr_progress();
   const PullSinks people{.progress = [&](const ProgressEvent& event) { progress.update(event); },
                          .note = [&](const std::string& text) { progress.note(text); }};
   for (const std::string& name : options.arguments) {
@@ -88,7 +85,7 @@ int pull_command(const Options& options) {
       print_done(name, *pulled);
     } else {
       progress.end(summary(*pulled));
-      print(pulled->path + "\n");
+      print_now(pulled->path + "\n");
     }
   }
   return kExitOk;

@@ -103,16 +103,12 @@ int rm_command(const Options& options) {
     total += *freed;
     removed.push_back(Json::Object{{"name", removal.name}, {"path", removal.path}, {"freed_bytes", *freed}});
     if (!options.json) {
-      std::fputs(cat("removed ", removal.name, "  ", human_bytes(*freed), " (", with_commas(*freed),
-                     " bytes) freed\n")
-                     .c_str(),
-                 stdout);
+      print(cat("removed ", removal.name, "  ", human_bytes(*freed), " (", with_commas(*freed),
+                " bytes) freed\n"));
     }
   }
   if (options.json) {
-    std::fputs(
-        (to_json(Json::Object{{"removed", std::move(removed)}, {"freed_bytes", total}}) + "\n").c_str(),
-        stdout);
+    print_json(Json::Object{{"removed", std::move(removed)}, {"freed_bytes", total}});
   }
   return kExitOk;
 }

@@ -112,8 +112,7 @@ int serve_command(const Options& options, const BackendFactory& make) {
   Result<ListenSocket> socket = ListenSocket::bind(server_options);
   if (!socket.ok()) return report(with_port_holder(socket.error(), options.port));
 
-  ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr),
-                           [] { return terminal_columns(kErr); });
+  ProgressPrinter progress = stderr_progress();
   if (log.format() == LogFormat::json) {
     progress.log_to([&log](std::string_view phase, double seconds, std::string_view note) {
       log.record(LogLevel::info, "start", phase, {{"phase", phase}, {"seconds", seconds}, {"note", note}});

@@ -24,6 +24,13 @@ int report(const Error& error) {
   return error_row(error.code).exit_code;
 }
 
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+}
+void print_json(const Json& json) {
+  print(to_json(json) + "\n");
+}
+
 Result<std::string> text_argument(const std::string& argument) {
   if (argument != "-") return argument;
   constexpr size_t kMost = size_t{64} << 20;
@@ -59,7 +66,7 @@ int version_command(const Options& options) {
       {"compiler", kCompiler},
       {"isa", Json::Object{{"available", std::move(levels)}, {"chosen", isa_name(default_isa_level())}}},
       {"libraries", std::move(libraries)}};
-  std::fputs((to_json(json) + "\n").c_str(), stdout);
+  print_json(json);
   return kExitOk;
 }
 

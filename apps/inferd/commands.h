@@ -10,6 +10,10 @@ namespace inferd {
 // Prints the error and returns its exit code.
 int report(const Error& error);
 
+// On stdout; a JSON value as one line.
+void print(const std::string& text);
+void print_json(const Json& json);
+
 int serve_command(const Options& options, const BackendFactory& make = make_backend);
 int run_command(const Options& options, const BackendFactory& make = make_backend);
 int ps_command(const Options& options);

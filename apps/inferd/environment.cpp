@@ -111,7 +111,7 @@ Result<HubSettings> hub_settings() {
 }
 
 bool offline_by_environment() {
-  return is_switched_on(variable("INFERD_OFFLINE")) || is_switched_on(variable("HF_HUB_OFFLINE"));
+  return is_switched_on(variable("HF_HUB_OFFLINE"));
 }
 
 std::vector<std::string> child_environment() {
@@ -122,6 +122,11 @@ std::vector<std::string> child_environment() {
 
 ProgressStyle progress_style(int fd) {
   return ::isatty(fd) != 0 && variable("TERM") != "dumb" ? ProgressStyle::bar : ProgressStyle::lines;
+}
+
+ProgressPrinter stderr_progress() {
+  return ProgressPrinter(monotonic_clock(), STDERR_FILENO, progress_style(STDERR_FILENO),
+                         [] { return terminal_columns(STDERR_FILENO); });
 }
 
 const std::atomic<bool>& interrupted() {

@@ -31,7 +31,7 @@ bool is_dumb_terminal();
 
 // The Hugging Face hub and its cache.
 Result<HubSettings> hub_settings();
-// INFERD_OFFLINE or HF_HUB_OFFLINE.
+// HF_HUB_OFFLINE, which is no option of ours as INFERD_OFFLINE is.
 bool offline_by_environment();
 
 // "NAME=value" of this process, for child processes.
@@ -39,6 +39,9 @@ std::vector<std::string> child_environment();
 
 // A bar on a terminal, plain lines elsewhere and under TERM=dumb.
 ProgressStyle progress_style(int fd);
+
+// Progress on stderr, in the style that fits it.
+ProgressPrinter stderr_progress();
 
 // After watch_signals(): the first SIGINT or SIGTERM sets interrupted() and wakes wait_for_wakeup(), a second
 // one ends the process at once with 128 + its number.

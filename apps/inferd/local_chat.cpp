@@ -8,8 +8,6 @@
 namespace inferd {
 namespace {
 
-constexpr int kErr = 2;
-
 class AnswerSink final : public EventSink {
  public:
   AnswerSink(const Tokenizer& tokenizer, const TextSink& sink)
@@ -124,8 +122,7 @@ class LocalChat final : public ChatModel {
 }  // namespace
 
 Result<std::unique_ptr<ChatModel>> load_chat_model(const Options& options, const BackendFactory& make) {
-  ProgressPrinter progress(monotonic_clock(), kErr, progress_style(kErr),
-                           [] { return terminal_columns(kErr); });
+  ProgressPrinter progress = stderr_progress();
   ModelLoader loader(options, progress, make);
   INFERD_TRY(const ModelLocation location, loader.find(options.arguments.front()));
   INFERD_TRY(OpenModel model, loader.open(location));

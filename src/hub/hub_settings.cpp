@@ -101,7 +101,7 @@ Result<HubSettings> read_hub_settings(const EnvironmentLookup& variable) {
   settings.http.ca_file = variable("SSL_CERT_FILE");
   settings.http.https_proxy = first_of(variable, {"HTTPS_PROXY", "https_proxy"});
   settings.http.no_proxy = first_of(variable, {"NO_PROXY", "no_proxy"});
-  settings.offline = is_switched_on(variable("HF_HUB_OFFLINE")) || is_switched_on(variable("INFERD_OFFLINE"));
+  settings.offline = is_switched_on(variable("HF_HUB_OFFLINE"));
   return settings;
 }
 

@@ -23,7 +23,7 @@ using EnvironmentLookup = std::function<std::string_view(const char* name)>;
 
 // HF_HUB_CACHE, HF_HOME (default $XDG_CACHE_HOME/huggingface, else ~/.cache/huggingface), HF_ENDPOINT,
 // HF_TOKEN or the file HF_TOKEN_PATH (default HF_HOME/token), SSL_CERT_FILE, HTTPS_PROXY and NO_PROXY in
-// either case, HF_HUB_OFFLINE and INFERD_OFFLINE. Reads the token's file. E-IO-001 when nothing says where
+// either case, and HF_HUB_OFFLINE. Reads the token's file. E-IO-001 when nothing says where
 // the cache is, E-HUB-015 for a value that cannot be used, E-IO-002 for a token file that may not be read.
 Result<HubSettings> read_hub_settings(const EnvironmentLookup& variable);
 

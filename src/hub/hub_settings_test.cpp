@@ -58,13 +58,11 @@ TEST(HubSettings, the_endpoint_may_be_another_and_must_be_an_address) {
     EXPECT_EQ(read({{"HOME", "/h"}, {"HF_ENDPOINT", bad}}).error().code, Code::hub_settings) << bad;
 }
 
-TEST(HubSettings, offline_has_two_names_and_the_usual_values) {
-  for (const char* name : {"HF_HUB_OFFLINE", "INFERD_OFFLINE"}) {
-    for (const char* on : {"1", "true", "YES", "On"})
-      EXPECT_TRUE(read({{"HOME", "/h"}, {name, on}})->offline);
-    for (const char* off : {"", "0", "false", "no"})
-      EXPECT_FALSE(read({{"HOME", "/h"}, {name, off}})->offline);
-  }
+TEST(HubSettings, offline_has_the_usual_values) {
+  for (const char* on : {"1", "true", "YES", "On"})
+    EXPECT_TRUE(read({{"HOME", "/h"}, {"HF_HUB_OFFLINE", on}})->offline);
+  for (const char* off : {"", "0", "false", "no"})
+    EXPECT_FALSE(read({{"HOME", "/h"}, {"HF_HUB_OFFLINE", off}})->offline);
 }
 
 TEST(HubSettings, proxy_and_roots_are_taken_over) {
