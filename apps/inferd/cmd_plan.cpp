@@ -43,8 +43,8 @@ Result<Table> make_table(ModelLoader& loader, const OpenModel& model, const Opti
       options.max_seqs ? std::vector<int32_t>{*options.max_seqs} : std::vector<int32_t>{1, 8, 32};
   for (const int32_t ctx : contexts) {
     for (const int32_t seqs : concurrency) {
-      INFERD_TRY(MemoryPlan plan, loader.plan_whole_contexts(model, ctx, seqs));
-      table.rows.push_back(std::move(plan));
+      INFERD_TRY(const MemoryPlan plan, loader.plan_whole_contexts(model, ctx, seqs));
+      table.rows.push_back(plan);
     }
   }
   for (const int32_t seqs : concurrency) {
