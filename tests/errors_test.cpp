@@ -1,7 +1,7 @@
 // Every row of the error table is provoked here, and its text compared with tests/golden/errors.txt: what was
-// wrong, what was given, what is allowed, where, and the fix. docs/errors.md is held to the same table. After
-// a change that is meant: INFERD_UPDATE_GOLDEN=1 writes both files anew; read the difference before
-// committing it.
+// wrong, what was given, what is allowed, where, and the fix; and with errors_80.txt and errors_40.txt, as a
+// terminal of so many columns shows it. docs/errors.md is held to the same table. After a change that is
+// meant: INFERD_UPDATE_GOLDEN=1 writes the files anew; read the difference before committing it.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +18,7 @@
 #include "cpu/cpu_backend.h"
 #include "engine/memory_plan.h"
 #include "environment.h"
+#include "error_text.h"
 #include "formats/gguf_samples.h"
 #include "hub/atomic_file.h"
 #include "hub/child_process.h"
@@ -572,21 +573,45 @@ bool updating() {
   return std::getenv("INFERD_UPDATE_GOLDEN") != nullptr;
 }
 
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::string path = golden_path(name);
+  if (updating()) std::ofstream(path) << text;
+  EXPECT_EQ(text, test::read_file(path)) << name;
+}
+
 TEST(Errors, every_row_is_provoked_and_reads_as_recorded) {
   std::string all;
+  std::map<int, std::string> on_terminal = {{80, ""}, {40, ""}};
   std::set<Code> seen;
   for (const auto& [code, provoke] : provocations()) {
     const std::string text = scrubbed(provoke());
     const ErrorRow& row = error_row(code);
     EXPECT_NE(text.find(row.text), std::string::npos) << row.id << " was not provoked: " << text;
     seen.insert(code);
-    all += cat("---- ", row.id, " ", row.name, "\n", text);
+    const std::string title = cat("---- ", row.id, " ", row.name, "\n");
+    all += title + text;
+    // An answer over HTTP is for programs; `run` shows it as any other error.
+    for (auto& [columns, lines] : on_terminal) {
+      if (!text.starts_with("HTTP ")) lines += title + error_lines(text, columns);
+    }
   }
   for (const ErrorRow& row : error_table())
     EXPECT_TRUE(seen.contains(row.code)) << row.id << " is provoked by nothing";
-  const std::string path = golden_path("tests/golden/errors.txt");
-  if (updating()) std::ofstream(path) << all;
-  EXPECT_EQ(all, test::read_file(path));
+  expect_golden("tests/golden/errors.txt", all);
+  for (const auto& [columns, lines] : on_terminal)
+    expect_golden(cat("tests/golden/errors_", columns, ".txt"), lines);
+}
+
+TEST(Errors, lines_break_at_spaces_and_keep_commands_whole) {
+  EXPECT_EQ(error_lines("error[E-X-001]: one two three\n  fix: `inferd serve --port 8001`, or wait\n", 31),
+            "error[E-X-001]: one two three\n  fix:\n    `inferd serve --port 8001`,\n    or wait\n");
+  EXPECT_EQ(error_lines("  fix: `inferd serve --port 8001 --host 127.0.0.1`, or wait\n", 30),
+            "  fix: `inferd serve --port\n    8001 --host 127.0.0.1`, or\n    wait\n");
+  EXPECT_EQ(error_lines("  at /a/path/that/is/longer/than/the/line\n", 20),
+            "  at\n    /a/path/that/is/longer/than/the/line\n");
+  EXPECT_EQ(error_lines("世界世界 世界世界世界世界\n", 20), "世界世界\n    世界世界世界世界\n");
+  EXPECT_EQ(error_lines("error: one two three four\n", 20), "error: one two three\n    four\n");
+  EXPECT_EQ(error_lines("fits\n", 1), "fits\n");
 }
 
 std::string errors_page() {
@@ -605,9 +630,7 @@ std::string errors_page() {
 }
 
 TEST(Errors, the_page_is_the_table) {
-  const std::string path = golden_path("docs/errors.md");
-  if (updating()) std::ofstream(path) << errors_page();
-  EXPECT_EQ(errors_page(), test::read_file(path));
+  expect_golden("docs/errors.md", errors_page());
 }
 
 }  // namespace

@@ -1,10 +1,14 @@
 // version, and what all commands share.
+#include <unistd.h>
+
 #include <cstdio>
 #include <iostream>
 #include <iterator>
 
+#include "base/progress.h"
 #include "commands.h"
 #include "cpu/isa.h"
+#include "error_text.h"
 #include "library_versions.h"
 #include "version.h"
 
@@ -20,7 +24,10 @@ std::string isa_list() {
 }  // namespace
 
 int report(const Error& error) {
-  std::fputs(error.terminal_text().c_str(), stderr);
+  const std::string text = error.terminal_text();
+  std::fputs(::isatty(STDERR_FILENO) != 0 ? error_lines(text, terminal_columns(STDERR_FILENO)).c_str()
+                                          : text.c_str(),
+             stderr);
   return error_row(error.code).exit_code;
 }
 
