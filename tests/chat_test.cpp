@@ -373,7 +373,7 @@ TEST_F(ChatTest, when_the_context_is_full_the_oldest_turns_are_dropped_and_named
   // What can never fit is refused, and nothing has changed.
   const std::string refused = terminal->ask(std::string(400, 'x') + "\r");
   EXPECT_NE(refused.find("error[E-REQ-006]"), std::string::npos) << refused;
-  EXPECT_NE(refused.find(", the context has 320"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("has 320\n"), std::string::npos) << refused;
   terminal->ask("/save all.json\r");
   const Json messages = saved("all.json");
   ASSERT_EQ(messages.as_array().size(), 1u + 2u * static_cast<size_t>(turn - 1));
@@ -411,6 +411,8 @@ TEST_F(ChatTest, a_running_server_is_used_and_named) {
   EXPECT_EQ(run(own).err.find("using the server"), std::string::npos);
   own.back() = "--no-prefix-cache";
   EXPECT_EQ(run(own).err.find("using the server"), std::string::npos);
+  // What configuration says of engines holds for the server as well.
+  EXPECT_EQ(test::run_process(kInferd, question, {.environment = environment({"INFERD_CTX=64"})}).err, named);
 
   // A whole conversation over it: as in this process.
   const std::string typed = "hello\n/system be brief\nand now?\n/retry\n";
@@ -481,6 +483,30 @@ TEST_F(ChatTest, an_answer_over_a_server_can_be_stopped) {
   EXPECT_EQ(run({"stop"}).code, 0);
   EXPECT_NE(terminal.ask("hello\r").find("error[E-SRV-003]"), std::string::npos) << terminal.screen().text();
   EXPECT_NE(terminal.ask("/show\r").find("turns       1\n"), std::string::npos) << terminal.screen().text();
+}
+
+TEST_F(ChatTest, what_a_server_had_said_before_it_was_killed_is_kept) {
+  const auto server = serve(environment({"INFERD_STEP_MS=20"}), {}, kSlow);
+  test::wait_until_ready(*server);
+  test::Terminal terminal(kInferd, {"run", tiny_model(), "--temperature", "0"},
+                          {.environment = environment(), .folder = folder_});
+  terminal.expect_cursor(">>> |");
+  const size_t before = terminal.screen().text().size();
+  terminal.type("hello\r");
+  for (int i = 0; terminal.screen().text().size() < before + 12; ++i) {
+    ASSERT_LT(i, 4000) << terminal.screen().text();
+    terminal.wait(std::chrono::milliseconds(5));
+  }
+  server->signal(SIGKILL);
+  terminal.expect_cursor(">>> |");
+  const std::string said = terminal.screen().text();
+  EXPECT_NE(said.find("the answer is kept as far as it came; /retry asks again\nerror[E-SRV-003]"),
+            std::string::npos)
+      << said;
+  terminal.ask("/save kept.json\r");
+  const Json messages = saved("kept.json");
+  ASSERT_EQ(messages.as_array().size(), 2u);
+  EXPECT_FALSE(content(messages, 1).empty());
 }
 
 TEST_F(ChatTest, a_server_with_a_key) {

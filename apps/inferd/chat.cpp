@@ -148,7 +148,9 @@ Status Chat::ask(const std::string& text) {
     return {};
   }
   conversation_.say("assistant", answer->text);
-  return {};
+  if (!answer->error) return {};
+  note("the answer is kept as far as it came; /retry asks again");
+  return *answer->error;
 }
 
 Result<ChatAnswer> Chat::answer_last() {
@@ -230,6 +232,7 @@ int Chat::answer_once(const std::string& text) {
   if (!options_.json) {
     const Result<ChatAnswer> answer = answer_last();
     if (!answer.ok()) return report(answer.error());
+    if (answer->error) return report(*answer->error);
     return interrupted() ? kExitInterrupted : kExitOk;
   }
   const Result<int64_t> prompt_tokens = fit();
@@ -237,6 +240,7 @@ int Chat::answer_once(const std::string& text) {
   const Result<ChatAnswer> answer =
       model_.answer(conversation_.view(), options_, [](std::string_view) { return true; });
   if (!answer.ok()) return report(answer.error());
+  if (answer->error) return report(*answer->error);
   const int64_t prompt = answer->prompt_tokens == 0 ? *prompt_tokens : answer->prompt_tokens;
   const Json server = model_.server_url().empty() ? Json() : Json(model_.server_url());
   const Json seed = answer->seed ? Json(static_cast<int64_t>(*answer->seed)) : Json();

@@ -268,12 +268,17 @@ Status Chat::retry() {
                  .fix = "ask something first"};
   }
   const Result<ChatAnswer> answer = answer_last();
-  if (answer.ok() && !(answer->end == ChatAnswer::End::interrupted && answer->text.empty())) {
-    conversation_.say("assistant", answer->text);
-    return {};
+  if (!answer.ok()) {
+    if (answered) conversation_.say("assistant", old);
+    return answer.error();
   }
-  if (answered) conversation_.say("assistant", old);
-  return answer.ok() ? Status() : Status(answer.error());
+  const bool stopped_early = answer->end == ChatAnswer::End::interrupted && answer->text.empty();
+  if (answered && (stopped_early || answer->error)) {
+    conversation_.say("assistant", old);
+  } else if (!stopped_early) {
+    conversation_.say("assistant", answer->text);
+  }
+  return answer->error ? Status(*answer->error) : Status();
 }
 
 }  // namespace inferd

@@ -25,6 +25,7 @@ struct ChatAnswer {
   double first_token_s = 0;      // from the question to the first token
   double tokens_per_second = 0;  // of those after the first; 0: not known
   std::optional<uint64_t> seed;  // none: not known
+  std::optional<Error> error;    // what ended the answer behind this text, before its end
 
   std::string_view end_text() const {
     return end == End::stop ? "stop" : end == End::length ? "length" : "interrupted";

@@ -2,6 +2,7 @@
 // the model in this process.
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include "chat.h"
 #include "commands.h"
 #include "environment.h"
+#include "option_table.h"
 #include "terminal/line_editor.h"
 
 namespace inferd {
@@ -18,12 +20,15 @@ namespace {
 constexpr int kIn = 0;
 constexpr int kErr = 2;
 
-// Options that say how the model is to run: a server that runs already cannot follow them.
+// Whether this command line says how the model is to run, which a server that runs already cannot follow.
+// What the environment and files say of it, holds for servers just as well.
 bool wants_own_engine(const Options& options) {
-  const Options plain;
-  return options.ctx || options.kv_memory || options.kv_blocks || options.max_seqs || options.prefill_chunk ||
-         options.threads || options.kv_dtype != plain.kv_dtype || !options.isa.empty() ||
-         options.no_prefix_cache || !options.chat_template.empty();
+  return std::ranges::any_of(option_table(), [&](const OptionRow& option) {
+    if (!takes(Command::run, option)) return false;
+    if (option.group != OptionGroup::engine && option.name != "--chat-template") return false;
+    const Setting* setting = deciding_setting(options.configuration, option, Command::run);
+    return setting != nullptr && setting->origin.kind == Origin::Kind::command_line;
+  });
 }
 
 // A server that has the model, or nothing. E-REQ-011, E-NET-004 when it is there but its key is not.

@@ -88,11 +88,15 @@ class LocalChat final : public ChatModel {
       engine_->step();
     }
     const Event& end = *sink->finished();
-    if (end.error && !cancelled) return *end.error;
     answer.text = sink->take_text();
-    answer.end = cancelled && end.reason == FinishReason::cancelled ? ChatAnswer::End::interrupted
-                 : end.reason == FinishReason::length               ? ChatAnswer::End::length
-                                                                    : ChatAnswer::End::stop;
+    if (end.error && !cancelled) {
+      if (answer.text.empty()) return *end.error;
+      answer.error = end.error;
+    }
+    answer.end = answer.error || (cancelled && end.reason == FinishReason::cancelled)
+                     ? ChatAnswer::End::interrupted
+                 : end.reason == FinishReason::length ? ChatAnswer::End::length
+                                                      : ChatAnswer::End::stop;
     const RequestStats& stats = end.stats;
     answer.prompt_tokens = stats.prompt_tokens;
     answer.cached_tokens = stats.cached_tokens;

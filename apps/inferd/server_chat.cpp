@@ -99,13 +99,18 @@ class ServerChat final : public ChatModel {
     Stream stream{.sink = sink, .begin_ns = monotonic_clock().now_ns()};
     const Result<HttpAnswer> reply =
         http_call(url_, call, [&](std::string_view piece) { return take(stream, piece); });
-    if (!reply.ok() && !stream.done && reply.error().code != Code::interrupted) return reply.error();
-    if (stream.error) return *stream.error;
-    if (reply.ok() && reply->status != 200) return server_error(*reply, url_, reply->body);
     ChatAnswer& answer = stream.answer;
+    if (reply.ok() && reply->status != 200) return server_error(*reply, url_, reply->body);
+    if (stream.error) {
+      answer.error = std::move(stream.error);
+    } else if (!stream.done && !reply.ok() && reply.error().code != Code::interrupted) {
+      answer.error = reply.error();
+    } else if (!stream.done && reply.ok() && !stream.refused) {
+      answer.error =
+          Error{.code = Code::server_answer, .detail = "its answer is cut off", .where = url_.text()};
+    }
+    if (answer.error && answer.text.empty()) return *answer.error;
     if (!stream.done) {
-      if (reply.ok() && !stream.refused)
-        return Error{.code = Code::server_answer, .detail = "its answer is cut off", .where = url_.text()};
       answer.end = ChatAnswer::End::interrupted;
       answer.output_tokens = stream.deltas;
     }
