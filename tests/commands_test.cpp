@@ -34,6 +34,38 @@ std::string tiny_model() {
   return test::golden_dir() + "/tiny/llama/gguf/tiny-llama-q8_0.gguf";
 }
 
+// A model folder of its own with one model in it.
+struct ModelFolder {
+  ModelFolder() {
+    std::filesystem::remove_all(path);
+    std::filesystem::create_directories(path + "/inferd/models");
+    std::filesystem::copy_file(tiny_model(), file);
+  }
+  ~ModelFolder() { std::filesystem::remove_all(path); }
+  Finished run(const std::vector<std::string>& arguments, const std::string& input = "") const {
+    return test::run_process(
+        INFERD_BINARY_DIR "/inferd", arguments,
+        {.environment = {cat("XDG_DATA_HOME=", path), cat("HF_HOME=", path, "/hf")}, .stdin_text = input});
+  }
+  const std::string path = cat(testing::TempDir(), "inferd_commands_", ::getpid());
+  const std::string file = path + "/inferd/models/mine.gguf";
+};
+
+// As huggingface_hub leaves it: two snapshots that share one blob.
+std::string cache_with_two_snapshots(const ModelFolder& folder, const std::string& hash) {
+  const std::string repo = folder.path + "/hf/hub/models--acme--tiny";
+  std::filesystem::create_directories(repo + "/blobs");
+  std::filesystem::copy_file(tiny_model(), cat(repo, "/blobs/", hash));
+  for (const char commit : {'a', 'b'}) {
+    const std::string snapshot = cat(repo, "/snapshots/", std::string(40, commit));
+    std::filesystem::create_directories(snapshot);
+    std::filesystem::create_symlink(cat("../../blobs/", hash), snapshot + "/tiny-Q8_0.gguf");
+  }
+  std::filesystem::create_directories(repo + "/refs");
+  std::ofstream(repo + "/refs/main") << std::string(40, 'a');
+  return repo;
+}
+
 TEST(Ports, name_the_holder_and_a_free_one) {
   const test::TinyServer server({.start_engine = false});
   const std::optional<PortHolder> holder = port_holder(server.port());
@@ -65,8 +97,8 @@ TEST(Doctor, checks_the_machine_and_runs_a_model_once) {
       EXPECT_NE(finding.find("fix")->as_string(), "") << checks.back();
     }
   }
-  EXPECT_EQ(checks, (std::vector<std::string>{"processor", "memory", "huge pages", "models", "port", "gpu",
-                                              "model"}));
+  EXPECT_EQ(checks, (std::vector<std::string>{"processor", "memory", "huge pages", "models", "cache", "port",
+                                              "gpu", "model"}));
   const Json& model = findings.as_array().back();
   EXPECT_EQ(model.find("level")->as_string(), "ok");
   EXPECT_NE(model.find("text")->as_string().find("peak memory"), std::string::npos);
@@ -74,6 +106,37 @@ TEST(Doctor, checks_the_machine_and_runs_a_model_once) {
   const Finished broken = run({"doctor", "/nowhere/model.gguf"});
   EXPECT_EQ(broken.code, 65);
   EXPECT_NE(broken.out.find("FAIL  model       E-IO-001: no such file"), std::string::npos) << broken.out;
+}
+
+TEST(Doctor, names_what_is_wrong_with_folders_and_cache) {
+  const ModelFolder folder;
+  const auto finding = [&](const std::string& check) {
+    const Finished doctor = folder.run({"doctor", "--port", "0", "--json"});
+    const Result<Json> json = parse_json(doctor.out);
+    INFERD_CHECK(json.ok(), doctor.out, doctor.err);
+    for (const Json& one : json->as_array()) {
+      if (one.find("check")->as_string() == check)
+        return cat(one.find("level")->as_string(), " ", one.find("text")->as_string(), " | ",
+                   one.find("fix")->as_string());
+    }
+    return std::string("no such check");
+  };
+  EXPECT_TRUE(finding("models").starts_with(cat("ok 1 model in ", folder.path, "/inferd/models, ")))
+      << finding("models");
+  EXPECT_TRUE(finding("cache").starts_with(cat("ok 0 models in ", folder.path, "/hf/hub, ")));
+  const std::string repo = cache_with_two_snapshots(folder, std::string(64, 'd'));
+  std::ofstream(repo + "/blobs/" + std::string(64, 'e') + ".incomplete") << std::string(2048, 'x');
+  std::string cache = finding("cache");
+  EXPECT_TRUE(cache.starts_with(cat("ok 1 model in ", folder.path, "/hf/hub, "))) << cache;
+  EXPECT_NE(cache.find("; 2.00 KiB of unfinished downloads"), std::string::npos) << cache;
+  std::filesystem::remove(repo + "/blobs/" + std::string(64, 'd'));
+  cache = finding("cache");
+  EXPECT_TRUE(cache.starts_with("warn 0 models")) << cache;
+  EXPECT_TRUE(cache.ends_with("; parts are gone of hf:acme/tiny | `inferd pull hf:acme/tiny` completes it"))
+      << cache;
+  std::filesystem::remove_all(folder.path + "/inferd/models");
+  std::ofstream(folder.path + "/inferd/models") << "a file";
+  EXPECT_TRUE(finding("models").starts_with("fail ")) << finding("models");
 }
 
 TEST(Doctor, explains_every_code_and_refuses_others) {
@@ -109,38 +172,6 @@ TEST(Plan, tables_contexts_and_numbers_of_sequences) {
   const Finished exact = run({"plan", tiny_model(), "--ctx", "64", "--max-seqs", "2"});
   EXPECT_EQ(exact.code, 0);
   EXPECT_EQ(exact.out.find("largest"), std::string::npos);
-}
-
-// A model folder of its own with one model in it.
-struct ModelFolder {
-  ModelFolder() {
-    std::filesystem::remove_all(path);
-    std::filesystem::create_directories(path + "/inferd/models");
-    std::filesystem::copy_file(tiny_model(), file);
-  }
-  ~ModelFolder() { std::filesystem::remove_all(path); }
-  Finished run(const std::vector<std::string>& arguments, const std::string& input = "") const {
-    return test::run_process(
-        INFERD_BINARY_DIR "/inferd", arguments,
-        {.environment = {cat("XDG_DATA_HOME=", path), cat("HF_HOME=", path, "/hf")}, .stdin_text = input});
-  }
-  const std::string path = cat(testing::TempDir(), "inferd_commands_", ::getpid());
-  const std::string file = path + "/inferd/models/mine.gguf";
-};
-
-// As huggingface_hub leaves it: two snapshots that share one blob.
-std::string cache_with_two_snapshots(const ModelFolder& folder, const std::string& hash) {
-  const std::string repo = folder.path + "/hf/hub/models--acme--tiny";
-  std::filesystem::create_directories(repo + "/blobs");
-  std::filesystem::copy_file(tiny_model(), cat(repo, "/blobs/", hash));
-  for (const char commit : {'a', 'b'}) {
-    const std::string snapshot = cat(repo, "/snapshots/", std::string(40, commit));
-    std::filesystem::create_directories(snapshot);
-    std::filesystem::create_symlink(cat("../../blobs/", hash), snapshot + "/tiny-Q8_0.gguf");
-  }
-  std::filesystem::create_directories(repo + "/refs");
-  std::ofstream(repo + "/refs/main") << std::string(40, 'a');
-  return repo;
 }
 
 TEST(List, shows_size_type_context_and_whether_it_fits) {

@@ -1,8 +1,13 @@
 // doctor: checks this machine, and with a MODEL runs it once; or explains an error code.
+#include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
-#include <fstream>
+#include <cstring>
+#include <filesystem>
 
 #include "base/cgroup.h"
 #include "base/memory_info.h"
@@ -10,6 +15,7 @@
 #include "commands.h"
 #include "cpu/isa.h"
 #include "environment.h"
+#include "hub/hub_cache.h"
 #include "ports.h"
 
 namespace inferd {
@@ -22,6 +28,12 @@ struct Finding {
   std::string fix;  // empty when all is well
 };
 
+// All CPUs of the machine that are on, for one that a mask or a quota takes from.
+std::string of_all_cpus(int usable) {
+  const long all = ::sysconf(_SC_NPROCESSORS_ONLN);
+  return all > usable ? cat(" of ", all, " (affinity mask or cgroup quota)") : "";
+}
+
 Finding processor() {
   std::string levels;
   for (const IsaLevel level : available_isa_levels())
@@ -29,7 +41,8 @@ Finding processor() {
   const IsaLevel chosen = default_isa_level();
   const bool fast = chosen != IsaLevel::portable;
   return {fast ? Finding::Level::ok : Finding::Level::warn, "processor",
-          cat(usable_cpus(), " usable CPUs; instruction sets ", levels, "; takes ", isa_name(chosen)),
+          cat(usable_cpus(), " usable CPUs", of_all_cpus(usable_cpus()), "; instruction sets ", levels,
+              "; takes ", isa_name(chosen)),
           fast ? ""
                : "AVX2 makes models several times faster; this chip, or its virtual machine, does not offer "
                  "it"};
@@ -58,24 +71,65 @@ Finding huge_pages() {
           never ? "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled (as root)" : ""};
 }
 
+// The part of a path that is there.
+std::string existing_part(std::string path) {
+  struct stat info{};
+  while (::stat(path.c_str(), &info) != 0 && path.size() > 1) {
+    path.resize(std::max<size_t>(1, path.rfind('/')));
+  }
+  return path;
+}
+
+// A folder that models are fetched into: there is room, and this user may write.
+Finding room_in(std::string_view check, const std::string& path, const std::string& contents) {
+  const std::string existing = existing_part(path);
+  struct statvfs info{};
+  if (::statvfs(existing.c_str(), &info) != 0)
+    return {Finding::Level::fail, std::string(check), cat(existing, ": ", std::strerror(errno)),
+            "check the folder"};
+  const auto free_bytes = static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
+  std::string text = cat(contents, " in ", path, ", ", human_bytes(free_bytes), " free");
+  if (::access(existing.c_str(), W_OK | X_OK) != 0)
+    return {Finding::Level::warn, std::string(check), cat(text, "; ", existing, " cannot be written to"),
+            cat("to fetch models, `sudo chown -R $USER ", existing, "` or another folder")};
+  if (free_bytes < int64_t{1} << 30)
+    return {Finding::Level::warn, std::string(check), std::move(text), "free space before fetching models"};
+  return {Finding::Level::ok, std::string(check), std::move(text), ""};
+}
+
+Finding failing(std::string_view check, const Error& error) {
+  return {Finding::Level::fail, std::string(check),
+          error.where.empty() ? error.message() : cat(error.message(), " (", error.where, ")"),
+          error.fix.empty() ? std::string(error_row(error.code).fix) : error.fix};
+}
+
 Finding folder() {
   const Result<std::string> path = model_folder();
-  if (!path.ok())
-    return {Finding::Level::fail, "models", path.error().message(), "set HOME or XDG_DATA_HOME"};
+  if (!path.ok()) return failing("models", path.error());
   const Result<std::vector<StoredModel>> stored = list_models(*path);
-  if (!stored.ok())
-    return {Finding::Level::fail, "models", stored.error().message(),
-            std::string(error_row(stored.error().code).fix)};
-  struct statvfs info{};
-  std::string existing = *path;
-  while (::statvfs(existing.c_str(), &info) != 0 && existing.size() > 1) {
-    existing.resize(std::max<size_t>(1, existing.rfind('/')));
+  if (!stored.ok()) return failing("models", stored.error());
+  return room_in("models", *path, cat(stored->size(), stored->size() == 1 ? " model" : " models"));
+}
+
+// Of the Hugging Face hub.
+Finding cache() {
+  const Result<HubSettings> hub = hub_settings();
+  if (!hub.ok()) return failing("cache", hub.error());
+  const Result<std::vector<CachedFile>> cached = list_cached_models(hub->cache);
+  if (!cached.ok()) return failing("cache", cached.error());
+  Finding finding =
+      room_in("cache", hub->cache, cat(cached->size(), cached->size() == 1 ? " model" : " models"));
+  finding.text += hub->token.empty() ? "; no token" : "; a token is set";
+  if (hub->offline) finding.text += "; HF_HUB_OFFLINE is set";
+  const CacheRemains remains = find_remains(hub->cache);
+  if (remains.partial_files > 0)
+    finding.text += cat("; ", human_bytes(remains.partial_bytes), " of unfinished downloads");
+  if (!remains.broken.empty()) {
+    finding.level = std::max(finding.level, Finding::Level::warn);
+    finding.text += cat("; parts are gone of ", join(remains.broken, ", "));
+    if (finding.fix.empty()) finding.fix = cat("`inferd pull ", remains.broken.front(), "` completes it");
   }
-  const auto free_bytes = static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
-  const bool room = free_bytes > int64_t{1} << 30;
-  return {room ? Finding::Level::ok : Finding::Level::warn, "models",
-          cat(stored->size(), " in ", *path, ", ", human_bytes(free_bytes), " free"),
-          room ? "" : "free space before fetching models"};
+  return finding;
 }
 
 Finding port(int32_t number) {
@@ -86,13 +140,26 @@ Finding port(int32_t number) {
   return {Finding::Level::warn, "port", taken.detail, taken.fix};
 }
 
+// What the NVIDIA driver tells of itself and its devices under /proc.
 Finding gpu() {
   const std::optional<std::string> driver = read_small_file("/proc/driver/nvidia/version");
-  const std::string line = driver ? driver->substr(0, driver->find('\n')) : "";
+  std::vector<std::string> models;
+  std::error_code failure;
+  for (std::filesystem::directory_iterator at("/proc/driver/nvidia/gpus", failure), end;
+       !failure && at != end; at.increment(failure)) {
+    const std::optional<std::string> facts = read_small_file(at->path().string() + "/information");
+    constexpr std::string_view kModel = "Model:";
+    for (const std::string_view line : split(facts.value_or(""), '\n')) {
+      if (line.starts_with(kModel)) models.emplace_back(trim(line.substr(kModel.size())));
+    }
+  }
+  if (!driver) return {Finding::Level::ok, "gpu", "no NVIDIA driver; models are computed on the CPU", ""};
+  const std::string version = driver->substr(0, driver->find('\n'));
+  if (models.empty())
+    return {Finding::Level::warn, "gpu", cat("driver without a device (", version, ")"),
+            "look into `dmesg`, or give this container a device"};
   return {Finding::Level::ok, "gpu",
-          driver ? cat("NVIDIA driver found (", line, "); this build computes on the CPU")
-                 : "no NVIDIA driver; models are computed on the CPU",
-          ""};
+          cat(join(models, ", "), " (", version, "); this build computes on the CPU"), ""};
 }
 
 class LastEvent : public EventSink {
@@ -142,9 +209,9 @@ Result<std::string> try_model(const Options& options) {
 Finding model(const Options& options) {
   const Result<std::string> tried = try_model(options);
   if (tried.ok()) return {Finding::Level::ok, "model", *tried, ""};
-  const Error& error = tried.error();
-  return {Finding::Level::fail, "model", cat(error_row(error.code).id, ": ", error.message()),
-          error.fix.empty() ? std::string(error_row(error.code).fix) : error.fix};
+  Finding finding = failing("model", tried.error());
+  finding.text = cat(error_row(tried.error().code).id, ": ", finding.text);
+  return finding;
 }
 
 int explain(const Options& options) {
@@ -181,7 +248,8 @@ int explain(const Options& options) {
 int doctor_command(const Options& options) {
   if (!options.explain.empty()) return explain(options);
   static constexpr std::string_view kNames[] = {"ok", "warn", "FAIL"};
-  std::vector<Finding> findings = {processor(), memory(), huge_pages(), folder(), port(options.port), gpu()};
+  std::vector<Finding> findings = {processor(), memory(),           huge_pages(), folder(),
+                                   cache(),     port(options.port), gpu()};
   if (!options.arguments.empty()) findings.push_back(model(options));
   bool failed = false;
   Json::Array json;

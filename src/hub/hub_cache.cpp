@@ -154,8 +154,11 @@ Result<CachedModel> find_cached_model(const std::string& cache, const RepoName& 
                      .safetensors = chosen->safetensors};
 }
 
-Result<std::vector<CachedFile>> list_cached_models(const std::string& cache) {
-  std::vector<CachedFile> found;
+namespace {
+
+// The repositories of a cache, by name. A missing cache has none. E-IO-002, -003.
+Result<std::vector<RepoName>> list_repositories(const std::string& cache) {
+  std::vector<RepoName> found;
   std::error_code failure;
   for (fs::directory_iterator at(cache, failure), end; !failure && at != end; at.increment(failure)) {
     const std::string folder = at->path().filename().string();
@@ -163,10 +166,21 @@ Result<std::vector<CachedFile>> list_cached_models(const std::string& cache) {
     const std::string id = folder.substr(kFolderPrefix.size());
     const size_t divider = id.find("--");  // neither part may hold one
     if (divider == std::string::npos) continue;
-    const Result<RepoName> name =
-        parse_repo_name(cat("hf:", id.substr(0, divider), "/", id.substr(divider + 2)));
-    if (!name.ok()) continue;  // nothing that a name of ours could mean
-    const RepoCache repo(cache, *name);
+    Result<RepoName> name = parse_repo_name(cat("hf:", id.substr(0, divider), "/", id.substr(divider + 2)));
+    if (name.ok()) found.push_back(std::move(name).value());  // else nothing that a name of ours could mean
+  }
+  if (failure && !is_missing(failure)) return read_error(failure, cache);
+  std::ranges::sort(found, {}, &RepoName::text);
+  return found;
+}
+
+}  // namespace
+
+Result<std::vector<CachedFile>> list_cached_models(const std::string& cache) {
+  INFERD_TRY(const std::vector<RepoName> names, list_repositories(cache));
+  std::vector<CachedFile> found;
+  for (const RepoName& name : names) {
+    const RepoCache repo(cache, name);
     const auto commit = repo.main_commit();
     if (!commit.ok() || !*commit) continue;
     const auto files = repo.snapshot_files(**commit);
@@ -174,12 +188,40 @@ Result<std::vector<CachedFile>> list_cached_models(const std::string& cache) {
     for (const RepoFile& file : *files) {
       if (file.path.ends_with(".gguf"))
         found.push_back(
-            {cat(name->text(), "/", file.path), repo.snapshot_path(**commit, file.path), file.bytes});
+            {cat(name.text(), "/", file.path), repo.snapshot_path(**commit, file.path), file.bytes});
     }
   }
-  if (failure && !is_missing(failure)) return read_error(failure, cache);
   std::ranges::sort(found, {}, &CachedFile::name);
   return found;
+}
+
+CacheRemains find_remains(const std::string& cache) {
+  CacheRemains remains;
+  const Result<std::vector<RepoName>> names = list_repositories(cache);
+  if (!names.ok()) return remains;
+  for (const RepoName& name : *names) {
+    const RepoCache repo(cache, name);
+    std::error_code failure;
+    for (fs::directory_iterator at(fs::path(repo.blob_path("x")).parent_path(), failure), end;
+         !failure && at != end; at.increment(failure)) {
+      if (at->path().extension() != ".incomplete") continue;
+      std::error_code gone;
+      const auto bytes = at->file_size(gone);
+      if (gone) continue;
+      ++remains.partial_files;
+      remains.partial_bytes += static_cast<int64_t>(bytes);
+    }
+    const auto commit = repo.main_commit();
+    if (!commit.ok() || !*commit) continue;
+    bool dangling = false;
+    for (fs::recursive_directory_iterator at(repo.snapshot_folder(**commit), failure), end;
+         !failure && at != end; at.increment(failure)) {
+      std::error_code absent;
+      dangling |= at->is_symlink(absent) && !fs::exists(at->path(), absent);
+    }
+    if (dangling) remains.broken.push_back(name.text());
+  }
+  return remains;
 }
 
 }  // namespace inferd

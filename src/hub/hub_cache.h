@@ -64,6 +64,16 @@ struct CachedFile {
 // The GGUF files of every repository's "main" in the cache, by name. A missing cache holds none.
 Result<std::vector<CachedFile>> list_cached_models(const std::string& cache);
 
+// What interrupted downloads and deleted files have left in a cache.
+struct CacheRemains {
+  int64_t partial_files = 0;  // blobs/HASH.incomplete, which the same pull goes on with
+  int64_t partial_bytes = 0;
+  std::vector<std::string> broken;  // "hf:OWNER/REPO" with a name in its "main" that leads nowhere
+};
+
+// Reads what can be read of every repository in the cache.
+CacheRemains find_remains(const std::string& cache);
+
 // 40 hexadecimal digits in lower case.
 bool is_commit(std::string_view text);
 
