@@ -17,10 +17,7 @@
 #include "base/json.h"
 #include "base/strings.h"
 #include "base/utf8.h"
-#include "hub/test_web.h"
-#include "hub/test_wheel.h"
-#include "support/golden.h"
-#include "support/process.h"
+#include "pull_home.h"
 
 namespace inferd {
 namespace {
@@ -52,81 +49,7 @@ constexpr int kKills = 100;  // each process takes longer
 constexpr int kKills = 200;
 #endif
 
-const std::string kProgram = INFERD_BINARY_DIR "/inferd";
-
-// A hub with a model that loads, and a home of its own.
-class PullProcess : public ::testing::Test {
- protected:
-  PullProcess() {
-    const std::string tiny = test::golden_dir() + "/tiny/llama/gguf/tiny-llama-q8_0.gguf";
-    repo_.files = {{"README.md", "# tiny\n", false}, {"tiny-Q8_0.gguf", test::read_file(tiny)}};
-  }
-
-  void start_server(const std::shared_ptr<ssl_ctx_st>& tls = nullptr) {
-    server_ = std::make_unique<WebServer>(
-        [this](const WebRequest& request, WebReply& reply) {
-          const FakeFile* file = repo_.find(request.target);
-          const bool bytes = file != nullptr && (!file->lfs || request.target.starts_with("/cdn/"));
-          if (!(bytes && on_file && on_file(request, reply, *file))) repo_.serve(request, reply);
-        },
-        tls);
-  }
-
-  std::vector<std::string> environment(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> all = {cat("HOME=", scratch_.path),
-                                    "XDG_CACHE_HOME=",
-                                    "XDG_DATA_HOME=",
-                                    "HF_HOME=",
-                                    "HF_HUB_CACHE=",
-                                    "HF_TOKEN=",
-                                    "HF_TOKEN_PATH=",
-                                    "HF_HUB_OFFLINE=",
-                                    "INFERD_OFFLINE=",
-                                    "HTTPS_PROXY=",
-                                    "https_proxy=",
-                                    "SSL_CERT_FILE=",
-                                    cat("HF_ENDPOINT=", server_ ? server_->url() : "http://127.0.0.1:1")};
-    all.insert(all.end(), more.begin(), more.end());
-    return all;
-  }
-  test::Finished run(const std::vector<std::string>& arguments,
-                     const std::vector<std::string>& more = {}) const {
-    return test::run_process(kProgram, arguments, {.environment = environment(more)});
-  }
-
-  std::string cache() const { return scratch_.path + "/.cache/huggingface/hub"; }
-  std::string folder() const { return cache() + "/models--acme--tiny"; }
-  std::string blob(const FakeFile& file) const { return cat(folder(), "/blobs/", file.hash()); }
-  int64_t part_bytes(const FakeFile& file) const {
-    std::error_code absent;
-    const auto bytes = fs::file_size(blob(file) + ".incomplete", absent);
-    return absent ? -1 : static_cast<int64_t>(bytes);
-  }
-  std::string snapshot_path() const {
-    return cat(folder(), "/snapshots/", repo_.commit, "/", repo_.files.back().path);
-  }
-
-  // Whatever stands under a final name is whole and right; gives how many do.
-  int check_final_files() const {
-    int whole = 0;
-    for (const FakeFile& file : repo_.files) {
-      if (fs::exists(blob(file))) {
-        ++whole;
-        EXPECT_TRUE(test::read_file(blob(file)) == file.content) << file.path;
-      }
-      const std::string link = cat(folder(), "/snapshots/", repo_.commit, "/", file.path);
-      if (fs::is_symlink(link)) {
-        EXPECT_TRUE(test::read_file(link) == file.content) << file.path;
-      }
-    }
-    return whole;
-  }
-
-  ScratchFolder scratch_;
-  FakeRepo repo_;
-  std::function<bool(const WebRequest&, WebReply&, const FakeFile&)> on_file;
-  std::unique_ptr<WebServer> server_;
-};
+class PullProcess : public PullHome {};
 
 TEST_F(PullProcess, a_pulled_model_runs_by_the_same_name_by_path_and_by_folder) {
   start_server();
@@ -421,14 +344,6 @@ TEST_F(PullProcess, a_flush_that_fails_is_an_error_and_the_next_run_completes_it
   EXPECT_GE(failed, 4);  // the part, the folders of blob, link and reference
 }
 
-// A shell command in namespaces of its own for users and mounts, where it is root; "$@" is the program.
-test::Finished in_mount_namespace(const std::string& script, const std::vector<std::string>& arguments,
-                                  const std::vector<std::string>& environment) {
-  std::vector<std::string> all = {"-rm", "sh", "-c", script, "sh", kProgram};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  return test::run_process("/usr/bin/unshare", all, {.environment = environment});
-}
-
 TEST_F(PullProcess, a_read_only_cache_and_a_small_disk_are_refused_before_the_download) {
   if (std::system("unshare -rm true 2> /dev/null") != 0) GTEST_SKIP() << "no user namespaces here";
   start_server();
@@ -452,18 +367,8 @@ TEST_F(PullProcess, a_cache_of_another_user_is_refused_and_left_as_it_was) {
   write_file(folder() + "/kept", "kept");
   fs::permissions(folder(), fs::perms::owner_read | fs::perms::owner_exec | fs::perms::others_read |
                                 fs::perms::others_exec);
-  // Root gives up the right to pass over permissions.
-  const std::vector<std::string> without = {"--bounding-set", "-dac_override,-dac_read_search", "--inh-caps",
-                                            "-dac_override,-dac_read_search"};
-  const auto as_user = [&](std::vector<std::string> command) {
-    const bool root = ::geteuid() == 0;
-    if (root) command.insert(command.begin(), without.begin(), without.end());
-    const std::string program = root ? "/usr/bin/setpriv" : command.front();
-    if (!root) command.erase(command.begin());
-    return test::run_process(program, command, {.environment = environment()});
-  };
-  if (as_user({"/bin/true"}).code != 0) GTEST_SKIP() << "capabilities cannot be dropped here";
-  const test::Finished refused = as_user({kProgram, "pull", "hf:acme/tiny"});
+  if (!can_run_without_privilege()) GTEST_SKIP() << "capabilities cannot be dropped here";
+  const test::Finished refused = run_without_privilege({"pull", "hf:acme/tiny"}, environment());
   EXPECT_EQ(refused.code, 77) << refused.err;
   EXPECT_NE(refused.err.find("error[E-IO-002]"), std::string::npos) << refused.err;
   EXPECT_EQ(names_in(folder()), std::vector<std::string>{"kept"});

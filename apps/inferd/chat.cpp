@@ -108,6 +108,10 @@ int Chat::loop(LineSource& source, History* history) {
       continue;
     }
     if (trim(line.text).empty()) continue;
+    if (const Status valid = check_utf8(line.text, "the message"); !valid.ok()) {
+      failed(valid.error());
+      continue;
+    }
     if (typed) {
       if (const Status added = history->add(line.text); !added.ok())
         note(cat("the history is not kept: ", added.error().message()));

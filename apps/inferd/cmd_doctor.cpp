@@ -1,5 +1,4 @@
 // doctor: checks this machine, and with a MODEL runs it once; or explains an error code.
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -72,12 +71,11 @@ Finding huge_pages() {
 }
 
 // The part of a path that is there.
-std::string existing_part(std::string path) {
-  struct stat info{};
-  while (::stat(path.c_str(), &info) != 0 && path.size() > 1) {
-    path.resize(std::max<size_t>(1, path.rfind('/')));
-  }
-  return path;
+std::string existing_part(const std::string& path) {
+  std::error_code failure;
+  std::filesystem::path part = std::filesystem::absolute(path, failure);
+  while (!std::filesystem::exists(part, failure) && part.has_relative_path()) part = part.parent_path();
+  return part.string();
 }
 
 // A folder that models are fetched into: there is room, and this user may write.

@@ -103,6 +103,8 @@ int chat_typed(Chat& chat) {
 int run_command(const Options& given, const BackendFactory& make) {
   watch_signals();
   Options options = given;
+  if (const Status system = check_utf8(options.system, "--system"); !system.ok())
+    return report(system.error());
   std::optional<std::string> prompt;
   if (options.arguments.size() > 1) {
     Result<std::string> text = text_argument(options.arguments[1]);

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/progress.h"
+#include "base/utf8.h"
 #include "commands.h"
 #include "cpu/isa.h"
 #include "error_text.h"
@@ -38,8 +39,21 @@ void print_json(const Json& json) {
   print(to_json(json) + "\n");
 }
 
+Status check_utf8(std::string_view text, std::string_view where) {
+  const size_t at = find_invalid_utf8(text);
+  if (at == std::string_view::npos) return {};
+  return Error{.code = Code::arg_value,
+               .detail = cat("the text is no UTF-8: byte ", static_cast<unsigned char>(text[at]) + 0,
+                             " at offset ", with_commas(static_cast<int64_t>(at))),
+               .where = std::string(where),
+               .fix = "`iconv -f ISO-8859-1 -t UTF-8` makes UTF-8 of Latin-1 text"};
+}
+
 Result<std::string> text_argument(const std::string& argument) {
-  if (argument != "-") return argument;
+  if (argument != "-") {
+    INFERD_TRY_STATUS(check_utf8(argument, "the text on the command line"));
+    return argument;
+  }
   constexpr size_t kMost = size_t{64} << 20;
   std::string text;
   for (std::istreambuf_iterator<char> at(std::cin), end; at != end; ++at) {
@@ -51,6 +65,7 @@ Result<std::string> text_argument(const std::string& argument) {
     }
     text.push_back(*at);
   }
+  INFERD_TRY_STATUS(check_utf8(text, "stdin"));
   return text;
 }
 

@@ -32,7 +32,10 @@ int completion_command(const Options& options);
 int man_command(const Options& options);
 int complete_command(const Options& options);
 
-// The text of an argument, or stdin when it is "-".
+// Text for a model has to be UTF-8; E-ARG-003 names the first byte that is not.
+Status check_utf8(std::string_view text, std::string_view where);
+
+// The text of an argument, or stdin when it is "-". E-ARG-003 when it is too long or no UTF-8.
 Result<std::string> text_argument(const std::string& argument);
 
 }  // namespace inferd

@@ -23,7 +23,6 @@ Error write_error(int error_number, const std::string& path) {
       error.code = Code::io_permission;
       break;
     case ENOENT:
-    case ENOTDIR:
       error.code = Code::io_not_found;
       break;
     default:

@@ -33,7 +33,7 @@ std::optional<std::string> hub_home(const EnvironmentLookup& variable) {
   if (const std::string_view set = variable("HF_HOME"); !set.empty()) return with_home(set, home);
   if (const std::string_view caches = variable("XDG_CACHE_HOME"); !caches.empty())
     return cat(with_home(caches, home), "/huggingface");
-  if (home.empty()) return std::nullopt;
+  if (!home.starts_with('/')) return std::nullopt;  // a relative home means nothing
   return cat(home, "/.cache/huggingface");
 }
 
@@ -82,8 +82,8 @@ Result<HubSettings> read_hub_settings(const EnvironmentLookup& variable) {
   } else {
     return Error{.code = Code::io_not_found,
                  .detail =
-                     "no folder for the Hugging Face cache: HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME and HOME "
-                     "are not set",
+                     "no folder for the Hugging Face cache: none of HF_HUB_CACHE, HF_HOME, XDG_CACHE_HOME "
+                     "and HOME says where",
                  .fix = "set HOME or HF_HUB_CACHE"};
   }
   settings.cache = std::filesystem::path(settings.cache).lexically_normal().string();

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/utf8.h"
 
 namespace inferd {
 
@@ -38,7 +37,7 @@ InputLine PlainReader::read(std::string_view prompt) {
     if (feed != std::string::npos || (ended_ && !buffer_.empty())) {
       const size_t size = std::min(feed, buffer_.size());
       InputLine line{.end = InputLine::End::line,
-                     .text = replace_invalid_utf8(std::string_view(buffer_).substr(0, size))};
+                     .text = buffer_.substr(0, size)};
       if (line.text.ends_with('\r')) line.text.pop_back();
       buffer_.erase(0, size + 1);
       return line;
