@@ -608,7 +608,7 @@ TEST(Errors, lines_break_at_spaces_and_keep_commands_whole) {
   EXPECT_EQ(error_lines("  fix: `inferd serve --port 8001 --host 127.0.0.1`, or wait\n", 30),
             "  fix: `inferd serve --port\n    8001 --host 127.0.0.1`, or\n    wait\n");
   EXPECT_EQ(error_lines("  at /a/path/that/is/longer/than/the/line\n", 20),
-            "  at\n    /a/path/that/is/longer/than/the/line\n");
+            "  at /a/path/that/is/longer/than/the/line\n");
   EXPECT_EQ(error_lines("世界世界 世界世界世界世界\n", 20), "世界世界\n    世界世界世界世界\n");
   EXPECT_EQ(error_lines("error: one two three four\n", 20), "error: one two three\n    four\n");
   EXPECT_EQ(error_lines("fits\n", 1), "fits\n");

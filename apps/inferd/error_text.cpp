@@ -31,7 +31,7 @@ std::string lines_of(std::string_view line, int columns) {
     const size_t end = word_end(line, at, room);
     const std::string_view word = line.substr(at, end - at);
     const int width = column_width(word);
-    if (at > begin && used + 1 + width > columns) {
+    if (at > begin && used + 1 + width > columns && width <= room) {
       text += cat("\n", kIndent);
       used = static_cast<int>(kIndent.size());
     } else if (at > begin) {

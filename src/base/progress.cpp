@@ -164,7 +164,7 @@ void ProgressPrinter::update(const ProgressEvent& event) {
   if (style_ == ProgressStyle::bar) {
     if (drawn_ && now - shown_ns_ < kDrawSpacing) return;
     draw(progress_bar_line(event, elapsed_s,
-                           columns_() - 1));  // the last column stays free: some terminals wrap there
+                           columns_() - 3));  // room for the "^C" that the terminal writes behind it
   } else {
     const bool five_percent_more = now - shown_ns_ >= kQuietTime && event.total > 0 &&
                                    event.done - shown_done_ >= (event.total + 19) / 20;
