@@ -1,6 +1,7 @@
 // serve: loads a model and answers over HTTP until a signal or a failure of the engine.
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -56,7 +57,8 @@ void print_ready(const Options& options, const OpenModel& model, const MemoryPla
   say(cat("  try it    curl -N ", server.base_url(), "/v1/chat/completions", key,
           " -H 'Content-Type: application/json' \\\n              -d '{\"stream\": true, \"messages\": "
           "[{\"role\": \"user\", \"content\": \"Say hello\"}]}'\n"));
-  say(cat("  chat      inferd run ", given, "\n"));
+  // As it was called, so that the line works where inferd is not in PATH.
+  say(cat("  chat      ", program_invocation_name, " run ", given, "\n"));
   say("  stop      Ctrl-C (again: at once)\n\n");
 }
 
