@@ -168,10 +168,18 @@ void Screen::resize(int columns, int rows) {
 }
 
 std::string Screen::text() const {
+  return lines(false);
+}
+std::string Screen::whole_lines() const {
+  return lines(true);
+}
+
+std::string Screen::lines(bool joined) const {
   std::string all;
   size_t kept = 0;
   for (const Line& each : lines_) {
     for (const std::string& cell : each.cells) all += cell;
+    if (joined && each.continues) continue;
     while (all.ends_with(' ')) all.pop_back();
     if (!all.empty() && all.back() != '\n') kept = all.size();
     all.push_back('\n');
@@ -257,8 +265,8 @@ bool Terminal::read(std::chrono::steady_clock::time_point end) {
 }
 
 template <typename Condition>
-void Terminal::read_until(const Condition& condition, std::string_view what) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+void Terminal::read_until(const Condition& condition, std::string_view what, std::chrono::seconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
   while (!condition()) {
     INFERD_CHECK(read(end), "never came: ", what, "\n---- the screen:\n", screen_.text(),
                  "\n---- the cursor's line: ", screen_.cursor_line());
@@ -267,6 +275,10 @@ void Terminal::read_until(const Condition& condition, std::string_view what) {
 
 void Terminal::expect_end(std::string_view text) {
   read_until([&] { return screen_.text().ends_with(text); }, text);
+}
+
+void Terminal::expect_text(std::string_view text, std::chrono::seconds timeout) {
+  read_until([&] { return screen_.text().find(text) != std::string::npos; }, text, timeout);
 }
 
 void Terminal::expect_cursor(std::string_view line) {

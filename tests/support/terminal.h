@@ -24,6 +24,7 @@ class Screen {
   // Every line from the first one, also what has scrolled away; no spaces at the ends, no empty lines at the
   // end.
   std::string text() const;
+  std::string whole_lines() const;  // text(), without the breaks that the terminal made
   // The line of the cursor, "|" before the cell it is in.
   std::string cursor_line() const;
   bool pastes() const { return pastes_; }
@@ -34,6 +35,7 @@ class Screen {
     std::vector<std::string> cells;  // a wide character has an empty cell behind it
     bool continues = false;          // broken by the terminal, not by a line feed
   };
+  std::string lines(bool joined) const;
   void put(std::string_view character, int width);
   void feed();
   void control(std::string_view parameters, char last);
@@ -65,9 +67,10 @@ class Terminal {
   Terminal& operator=(const Terminal&) = delete;
 
   void type(std::string_view bytes);
-  // Reads until the screen's text ends with this, or its cursor line is `line` ("" or "x|y"); ends the test
-  // program with the screen after 20 s.
+  // Reads until the screen's text ends with this, has it, or its cursor line is `line` ("" or "x|y"); ends
+  // the test program with the screen when that takes too long, 20 s where nothing else is said.
   void expect_end(std::string_view text);
+  void expect_text(std::string_view text, std::chrono::seconds timeout = std::chrono::seconds(20));
   void expect_cursor(std::string_view line);
   void expect_busy();  // until the line was taken: Ctrl-C is a signal from now on
   // Types, and reads until the next prompt: an empty line behind ">>> ". What was printed between.
@@ -83,7 +86,8 @@ class Terminal {
  private:
   bool read(std::chrono::steady_clock::time_point end);
   template <typename Condition>
-  void read_until(const Condition& condition, std::string_view what);
+  void read_until(const Condition& condition, std::string_view what,
+                  std::chrono::seconds timeout = std::chrono::seconds(20));
 
   int master_ = -1;
   pid_t pid_ = -1;
