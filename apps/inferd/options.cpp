@@ -17,12 +17,23 @@ bool takes_here(const Options& options, const OptionRow& option) {
   return takes(options.command, option) || takes(target(options), option);
 }
 
+// What other tools of this kind call these commands.
+constexpr std::pair<std::string_view, std::string_view> kCalledElsewhere[] = {
+    {"chat", "run"},    {"delete", "rm"},   {"download", "pull"}, {"fetch", "pull"},
+    {"get", "pull"},    {"info", "show"},   {"inspect", "show"},  {"kill", "stop"},
+    {"ls", "list"},     {"models", "list"}, {"remove", "rm"},     {"server", "serve"},
+    {"start", "serve"}, {"status", "ps"},   {"unload", "stop"},   {"verify", "show MODEL --verify"},
+};
+
 Error unknown_command(std::string_view given) {
   std::vector<std::string> names;
   for (const CommandRow& row : command_table()) names.emplace_back(row.name);
+  std::optional<std::string> meant = nearest_name(given, names);
+  for (const auto& [elsewhere, here] : kCalledElsewhere) {
+    if (given == elsewhere) meant = here;
+  }
   Error error{.code = Code::arg_command, .detail = printable(given)};
-  if (const auto near = nearest_name(given, names))
-    error.fix = cat("did you mean `inferd ", *near, "`? `inferd --help` lists the commands");
+  if (meant) error.fix = cat("did you mean `inferd ", *meant, "`? `inferd --help` lists the commands");
   return error;
 }
 

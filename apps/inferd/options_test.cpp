@@ -54,6 +54,9 @@ TEST(Options, without_arguments_there_is_help) {
 
 TEST(Options, typing_errors_name_the_nearest) {
   const Error command = refuse({"srve"});
+  EXPECT_EQ(refuse({"ls"}).fix, "did you mean `inferd list`? `inferd --help` lists the commands");
+  EXPECT_EQ(refuse({"verify", "smollm2"}).fix,
+            "did you mean `inferd show MODEL --verify`? `inferd --help` lists the commands");
   EXPECT_EQ(command.code, Code::arg_command);
   EXPECT_TRUE(command.fix.starts_with("did you mean `inferd serve`?")) << command.fix;
   const Error option = refuse({"serve", "--prot", "1"});
