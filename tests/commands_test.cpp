@@ -51,6 +51,54 @@ struct ModelFolder {
   const std::string file = path + "/inferd/models/mine.gguf";
 };
 
+TEST(Template, renders_a_conversation_from_a_file_or_stdin) {
+  const ModelFolder folder;
+  const std::string jinja = folder.path + "/chat.jinja";
+  std::ofstream(jinja) << "{% if not messages %}{{ raise_exception('say something') }}{% endif %}"
+                          "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}"
+                          "{% if tools %}({{ tools | length }} tools){% endif %}"
+                          "{% if documents %}({{ documents[0].title }}){% endif %}"
+                          "{% if enable_thinking %}<think>{% endif %}"
+                          "{% if add_generation_prompt %}[assistant]{% endif %}";
+  const auto render = [&](const std::string& input, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> all = {"template", "render", "--template", jinja, "--input", "-"};
+    all.insert(all.end(), more.begin(), more.end());
+    return folder.run(all, input);
+  };
+  const std::string messages = R"("messages": [{"role": "user", "content": "Hi"}])";
+  EXPECT_EQ(render(cat("{", messages, "}")).out, "[user]Hi[assistant]");
+  EXPECT_EQ(render(cat("{", messages, R"(, "tools": [1, 2], "documents": [{"title": "D"}],
+                       "kwargs": {"enable_thinking": true, "add_generation_prompt": false}})"))
+                .out,
+            "[user]Hi(2 tools)(D)<think>");
+  const Json json = json_of(render(cat("{", messages, "}"), {"--json"}));
+  EXPECT_EQ(json.find("text")->as_string(), "[user]Hi[assistant]");
+  const Json::Array& spans = json.find("spans")->as_array();
+  ASSERT_EQ(spans.size(), 5u);  // [ user ]… : only what the caller wrote is no markup
+  EXPECT_FALSE(spans[1].find("markup")->as_bool());
+  EXPECT_TRUE(spans[4].find("markup")->as_bool());
+
+  const Finished refused = render(R"({"messages": []})");
+  EXPECT_EQ(refused.code, error_row(Code::template_raise).exit_code);
+  EXPECT_NE(refused.err.find("E-TMPL-002"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("say something"), std::string::npos) << refused.err;
+  EXPECT_EQ(refused.out, "");
+  for (const auto& [input, what] :
+       {std::pair(std::string("[1]"), "got array"), std::pair(std::string("{}"), "messages is missing"),
+        std::pair(cat("{", messages, R"(, "tool": 1})"), "unknown member \"tool\""),
+        std::pair(cat("{", messages, R"(, "kwargs": 1})"), "kwargs: got integer"),
+        std::pair(cat("{", messages, R"(, "kwargs": {"add_generation_prompt": 1}})"), "is no boolean"),
+        std::pair(std::string("{"), "E-REQ-001")}) {
+    const Finished bad = render(input);
+    EXPECT_EQ(bad.code, 2) << input << bad.err;
+    EXPECT_NE(bad.err.find(what), std::string::npos) << bad.err;
+  }
+  EXPECT_EQ(folder.run({"template", "render", "--template", jinja}).code, 2);
+  EXPECT_EQ(folder.run({"template", "parse", "--template", jinja, "--input", "-"}).code, 2);
+  EXPECT_EQ(folder.run({"template", "render", "--template", "smolm2", "--input", "/absent.json"}).code, 65);
+  EXPECT_EQ(folder.run({"template", "render", "--template", "smolm2", "--input", "-"}, "{}").code, 2);
+}
+
 // As huggingface_hub leaves it: two snapshots that share one blob.
 std::string cache_with_two_snapshots(const ModelFolder& folder, const std::string& hash) {
   const std::string repo = folder.path + "/hf/hub/models--acme--tiny";

@@ -17,7 +17,8 @@ int main(int argc, char** argv) {
   std::map<std::string, std::string> sources;
   for (const auto& entry : std::filesystem::directory_iterator(argv[1])) {
     std::string name = entry.path().filename().string();
-    if (const size_t at = name.find("__"); at != std::string::npos) name.replace(at, 2, "/");
+    if (const size_t at = name.find("__"); at != std::string::npos)
+      name = name.substr(0, at) + '/' + name.substr(at + 2);
     sources[name] = test::read_file(entry.path().string());
   }
   const auto source_of = [&sources](const std::string& name) -> const std::string* {

@@ -24,6 +24,7 @@ int list_command(const Options& options);
 int show_command(const Options& options);
 int plan_command(const Options& options);
 int tokenize_command(const Options& options);
+int template_command(const Options& options);
 int bench_engine_command(const Options& options);
 int doctor_command(const Options& options);
 int version_command(const Options& options);

@@ -62,11 +62,6 @@ Result<SamplingParams> read_sampling(const GgufFile& file) {
   return params;
 }
 
-Result<std::string> read_text_file(const std::string& path) {
-  INFERD_TRY(const MappedFile file, MappedFile::open(path));
-  return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-}
-
 std::optional<std::string> token_text(const Tokenizer& tokenizer, std::optional<int32_t> id) {
   if (!id) return std::nullopt;
   return std::string(tokenizer.token_bytes(*id));
@@ -103,6 +98,33 @@ Result<ModelLocation> ModelLoader::find(const std::string& model) {
   return find_present(model);
 }
 
+Result<std::string> read_text_file(const std::string& path) {
+  INFERD_TRY(const MappedFile file, MappedFile::open(path));
+  return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+}
+
+Result<ChatTemplate> parse_chat_template(const std::string& source, const std::string& origin,
+                                         const Tokenizer* tokenizer) {
+  ChatTemplateOptions options;
+  if (tokenizer != nullptr) {
+    options.bos_token = token_text(*tokenizer, tokenizer->bos());
+    options.eos_token = token_text(*tokenizer, tokenizer->eos());
+  }
+  Result<ChatTemplate> parsed = ChatTemplate::parse(source, std::move(options));
+  if (parsed.ok()) return parsed;
+  Error error = std::move(parsed).error();
+  error.where = error.where.empty() ? origin : cat(origin, ", ", error.where);
+  return error;
+}
+
+Result<ChatTemplate> own_chat_template(const std::string& path) {
+  INFERD_TRY(const GgufFile file, GgufFile::open(path));
+  INFERD_TRY(const std::string_view source, file.string("tokenizer.chat_template", ""));
+  if (source.empty()) return Error{.code = Code::template_missing, .where = path};
+  INFERD_TRY(const Tokenizer tokenizer, read_tokenizer(file));
+  return parse_chat_template(std::string(source), cat(path, ": tokenizer.chat_template"), &tokenizer);
+}
+
 Result<OpenModel> ModelLoader::open(const ModelLocation& location) {
   progress_.begin("read");
   OpenModel model;
@@ -124,18 +146,11 @@ Result<OpenModel> ModelLoader::open(const ModelLocation& location) {
     INFERD_TRY(source, read_text_file(options_.chat_template));
   }
   if (!source.empty()) {
-    Result<ChatTemplate> parsed =
-        ChatTemplate::parse(source, {.bos_token = token_text(tokenizer, tokenizer.bos()),
-                                     .eos_token = token_text(tokenizer, tokenizer.eos())});
-    if (!parsed.ok()) {
-      Error error = std::move(parsed).error();
-      const std::string origin = options_.chat_template.empty()
-                                     ? cat(location.path, ": tokenizer.chat_template")
-                                     : options_.chat_template;
-      error.where = error.where.empty() ? origin : cat(origin, ", ", error.where);
-      return error;
-    }
-    model.chat_template = std::move(parsed).value();
+    INFERD_TRY(model.chat_template, parse_chat_template(source,
+                                                        options_.chat_template.empty()
+                                                            ? cat(location.path, ": tokenizer.chat_template")
+                                                            : options_.chat_template,
+                                                        &tokenizer));
   }
   model.tokenizer = std::make_shared<const Tokenizer>(std::move(tokenizer));
   model.file = std::make_unique<GgufFile>(std::move(file));

@@ -32,6 +32,18 @@ struct OpenModel {
 using BackendFactory = std::function<Result<Backend>(const Options&)>;
 Result<Backend> make_backend(const Options& options);
 
+// The whole file. E-IO-*.
+Result<std::string> read_text_file(const std::string& path);
+
+// A template with the model's own begin and end tokens; without a tokenizer they are undefined. E-TMPL-001
+// names `origin`.
+Result<ChatTemplate> parse_chat_template(const std::string& source, const std::string& origin,
+                                         const Tokenizer* tokenizer);
+
+// The template in a model file, for which nothing else of the model has to be supported but its tokenizer.
+// E-TMPL-005 when it has none.
+Result<ChatTemplate> own_chat_template(const std::string& path);
+
 class ModelLoader {
  public:
   ModelLoader(const Options& options, ProgressPrinter& progress, BackendFactory make = make_backend)

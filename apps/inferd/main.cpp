@@ -57,6 +57,8 @@ int run(const Options& options) {
       return plan_command(options);
     case Command::tokenize:
       return tokenize_command(options);
+    case Command::template_render:
+      return template_command(options);
     case Command::bench_engine:
       return bench_engine_command(options);
     case Command::doctor:

@@ -50,6 +50,10 @@ constexpr auto kCommands = std::to_array<CommandRow>({
     {tokenize, "tokenize", CommandGroup::look, "MODEL [TEXT | -]", 1, 2, "print the token ids of a text",
      "inferd tokenize smollm2 \"Hello world\"\n"
      "echo -n hello | inferd tokenize smollm2 - --json"},
+    {template_render, "template", CommandGroup::look, "render", 1, 1,
+     "print the prompt that a chat template makes of a conversation",
+     "inferd template render --template smollm2 --input conversation.json\n"
+     "inferd template render --template chat.jinja --input - < conversation.json"},
     {bench_engine, "bench", CommandGroup::measure, "engine MODEL", 2, 2,
      "measure prefill and decode without HTTP",
      "inferd bench engine smollm2 --threads 1,2 --pp 512 --tg 128\n"
@@ -286,13 +290,14 @@ const std::vector<OptionRow>& rows() {
   static const std::vector<Command> kShow = {show};
   static const std::vector<Command> kStop = {stop};
   static const std::vector<Command> kTokenize = {tokenize};
+  static const std::vector<Command> kTemplate = {template_render};
   static const std::vector<Command> kBench = {bench_engine};
   static const std::vector<Command> kLoads = {serve, run, plan};
   static const std::vector<Command> kDoctor = {doctor};
   static const std::vector<Command> kPorts = {serve, doctor};
   static const std::vector<Command> kConfig = {config};
-  static const std::vector<Command> kPrints = {run,  ps,       pull,         rm,     list,   show,
-                                               plan, tokenize, bench_engine, doctor, config, version};
+  static const std::vector<Command> kPrints = {
+      run, ps, pull, rm, list, show, plan, tokenize, template_render, bench_engine, doctor, config, version};
   static const std::vector<Command> kComputes = {serve, run, plan, bench_engine};
   static const std::vector<OptionRow> kRows = {
       {"--host", "ADDRESS", "127.0.0.1", "address to listen on; others than loopback need a key", server,
@@ -354,6 +359,12 @@ const std::vector<OptionRow>& rows() {
        kFlag<&Options::parse_special>},
       {"--add-special", "", "off", "add the begin and end tokens that the model wants", text, kTokenize,
        kFlag<&Options::add_special>},
+
+      {"--template", "FILE", "required", "a Jinja file, or a MODEL whose own template is taken", text,
+       kTemplate, kText<&Options::template_source>, command_line},
+      {"--input", "FILE", "required",
+       "JSON with messages and, where there are some, tools, documents, kwargs; - reads stdin", text,
+       kTemplate, kText<&Options::input>, command_line},
 
       {"--pp", "LIST", "none", "prompt lengths in tokens, such as 128,512", bench, kBench,
        kCounts<&Options::bench_pp, 1, 1 << 20>},

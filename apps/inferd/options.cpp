@@ -148,6 +148,15 @@ Status check_arguments(Options& options) {
     }
     options.arguments.erase(options.arguments.begin());
   }
+  if (options.command == Command::template_render) {
+    if (options.arguments.front() != "render") {
+      return Error{
+          .code = Code::arg_value,
+          .detail = cat("unknown action ", printable(options.arguments.front()), ", there is: render"),
+          .fix = usage};
+    }
+    options.arguments.clear();
+  }
   return {};
 }
 
@@ -182,6 +191,13 @@ Status apply(Options& options) {
   }
   if (options.command == Command::bench_engine && options.bench_pp.empty() && options.bench_tg.empty()) {
     options.bench_tg = {128};
+  }
+  for (const auto& [name, value] :
+       {std::pair("--template", &options.template_source), std::pair("--input", &options.input)}) {
+    if (options.command == Command::template_render && value->empty())
+      return Error{.code = Code::arg_missing,
+                   .detail = cat("`inferd template render` needs ", name),
+                   .fix = "`inferd template --help` has examples"};
   }
   return {};
 }

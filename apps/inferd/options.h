@@ -26,6 +26,7 @@ enum class Command {
   show,
   plan,
   tokenize,
+  template_render,
   bench_engine,
   doctor,
   config,
@@ -115,6 +116,10 @@ struct Options {
   // tokenize
   bool parse_special = false;
   bool add_special = false;
+
+  // template
+  std::string template_source;  // path or model
+  std::string input;            // path of a conversation, or "-"
 
   // doctor
   std::string explain;  // an error code
