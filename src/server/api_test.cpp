@@ -279,6 +279,57 @@ TEST(ChatCompletions, tools_go_to_a_template_that_reads_them_and_are_refused_oth
             at(without.json(), "prompt_token_ids").as_array().size());
 }
 
+// The prompt that a chat request makes, as text.
+std::string prompt_of(const TinyServer& server, const std::string& members) {
+  const auto response = post(server.port(), "/v1/chat/completions",
+                             cat(R"({"max_tokens":0,"return_token_ids":true,)", members, "}"));
+  if (response.status != 200)
+    return cat(response.status, " ", to_json(at(at(response.json(), "error"), "param")));
+  std::vector<int32_t> ids;
+  const Json json = response.json();
+  for (const Json& id : at(json, "prompt_token_ids").as_array())
+    ids.push_back(static_cast<int32_t>(id.as_integer()));
+  return server.tokenizer().decode(ids);
+}
+
+TEST(ChatCompletions, documents_go_to_a_template_that_reads_them) {
+  const std::string messages = R"("messages":[{"role":"user","content":"x"}])";
+  const std::string documents = R"("documents":[{"text":"fact"}])";
+  EXPECT_EQ(prompt_of(TinyServer(), cat(messages, ",", documents)), "400 \"documents\"");
+  const TinyServer reads(
+      {.chat_template = "{% for d in documents or [] %}({{ d.text }}){% endfor %}{{ messages[0].content }}"});
+  EXPECT_EQ(prompt_of(reads, messages), "x");
+  EXPECT_EQ(prompt_of(reads, cat(messages, ",", documents)), "(fact)x");
+  EXPECT_EQ(prompt_of(reads, cat(messages, R"(,"chat_template_kwargs":{)", documents, "}")), "(fact)x");
+  EXPECT_EQ(prompt_of(reads, cat(messages, R"(,"documents":[5])")), "400 \"documents[0]\"");
+  EXPECT_EQ(prompt_of(reads, cat(messages, R"(,"documents":"x")")), "400 \"documents\"");
+}
+
+TEST(ChatCompletions, an_answer_can_go_on_from_the_final_message) {
+  const std::string body = "{% for m in messages %}[{{ m.role }}]{{ m.content }}[end]{% endfor %}";
+  const std::string opens = "{% if add_generation_prompt %}[assistant]{% endif %}";
+  const TinyServer plain({.chat_template = body + opens});
+  const auto messages = [](const std::string& role, const std::string& content) {
+    return cat(R"("messages":[{"role":"user","content":"x"},{"role":")", role, R"(","content":")", content,
+               R"("}],"continue_final_message":true)");
+  };
+  EXPECT_EQ(prompt_of(plain, messages("assistant", "Well, ")), "[user]x[end][assistant]Well, ");
+  EXPECT_EQ(prompt_of(plain, messages("assistant", "")), "[user]x[end][assistant]");
+  EXPECT_EQ(prompt_of(plain, messages("assistant", "CONTINUE_FINAL_MESSAGE_TAG a")),
+            "[user]x[end][assistant]CONTINUE_FINAL_MESSAGE_TAG a");
+  EXPECT_EQ(prompt_of(plain, messages("assistant", "a") + R"(,"add_generation_prompt":false)"),
+            "[user]x[end][assistant]a");
+  const TinyServer trims(
+      {.chat_template = "{% for m in messages %}[{{ m.role }}]{{ m.content | trim }}[end]{% endfor %}"});
+  EXPECT_EQ(prompt_of(trims, messages("assistant", "Well, ")), "[user]x[end][assistant]Well,");
+
+  EXPECT_EQ(prompt_of(plain, messages("user", "a")), "400 \"continue_final_message\"");
+  EXPECT_EQ(prompt_of(plain, messages("assistant", "a") + R"(,"add_generation_prompt":true)"),
+            "400 \"add_generation_prompt\"");
+  const TinyServer drops({.chat_template = "{{ messages[0].content }}"});
+  EXPECT_EQ(prompt_of(drops, messages("assistant", "a")), "400 \"continue_final_message\"");
+}
+
 TEST(ChatCompletions, tool_calls_reach_the_template_with_their_arguments_as_values) {
   const TinyServer server({.chat_template = "{% for m in messages %}{% for c in m.tool_calls or [] %}"
                                             "{{ c.function.name }}({{ c.function.arguments.x + 1 }}){% "

@@ -166,33 +166,91 @@ Status check_tools(const Json& tools) {
   return {};
 }
 
+namespace {
+
+// What stands behind the final message while the template renders it, as in transformers: where it comes out,
+// the prompt ends. It ends in a space, so that a template that trims messages shows itself.
+constexpr std::string_view kEndTag = "CONTINUE_FINAL_MESSAGE_TAG ";
+
+Status check_continued(const RequestFields& fields, const Json& messages) {
+  if (fields.add_generation_prompt.value_or(false))
+    return value_error("add_generation_prompt", "true with continue_final_message", "one of the two");
+  const Json& last = messages.as_array().back();
+  if (last.find("role")->as_string() != "assistant")
+    return value_error("continue_final_message", "true behind a message of another role",
+                       "true when the last message is the assistant's");
+  if (!last.find("content")->is_string())
+    return value_error("continue_final_message", "true behind a message without content",
+                       "true when the last message has content");
+  return {};
+}
+
+// Cuts the prompt where the tag begins; with the white space before it where the template trims.
+Status cut_at_tag(std::vector<TextSpan>& spans) {
+  std::string all;
+  for (const TextSpan& span : spans) all += span.text;
+  size_t end = all.rfind(trim(kEndTag));
+  if (end == std::string::npos)
+    return value_error("continue_final_message", "true",
+                       "false: this model's chat template leaves the final message out");
+  if (all.compare(end, kEndTag.size(), kEndTag) != 0) {
+    const size_t last = all.find_last_not_of(" \t\r\n\v\f", end == 0 ? end : end - 1);
+    end = end == 0 || last == std::string::npos ? 0 : last + 1;
+  }
+  size_t begin = 0;
+  for (size_t i = 0; i < spans.size(); ++i) {
+    if (begin + spans[i].text.size() >= end) {
+      spans[i].text.resize(end - begin);
+      spans.resize(spans[i].text.empty() ? i : i + 1);
+      return {};
+    }
+    begin += spans[i].text.size();
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<std::vector<int32_t>> encode_chat(const ModelView& model, RequestFields& fields) {
   if (model.chat_template == nullptr) return Error{.code = Code::template_missing};
   if (!fields.messages) return missing_error("messages", "a list of messages");
-  INFERD_TRY(const Json messages, read_messages(std::move(*fields.messages)));
+  INFERD_TRY(Json messages, read_messages(std::move(*fields.messages)));
   const Json* tools = nullptr;
   if (fields.tools) {
     INFERD_TRY_STATUS(check_tools(*fields.tools));
     if (!fields.tools_off && !fields.tools->as_array().empty()) tools = &*fields.tools;
   }
-  const auto render = [&](const Json* with_tools) {
-    return model.chat_template->render(messages, with_tools, nullptr, fields.template_arguments,
-                                       fields.add_generation_prompt);
+  const Json* documents =
+      fields.documents && !fields.documents->as_array().empty() ? &*fields.documents : nullptr;
+  if (fields.continue_final_message) {
+    INFERD_TRY_STATUS(check_continued(fields, messages));
+    for (auto& [name, value] : messages.as_array().back().as_object()) {
+      if (name == "content") value = value.as_string() + std::string(kEndTag);
+    }
+  }
+  const bool open_turn = fields.add_generation_prompt.value_or(!fields.continue_final_message);
+  const auto render = [&](const Json* with_tools, const Json* with_documents) {
+    return model.chat_template->render(messages, with_tools, with_documents, fields.template_arguments,
+                                       open_turn);
   };
-  Result<std::vector<TextSpan>> spans = render(tools);
+  Result<std::vector<TextSpan>> spans = render(tools, documents);
   if (!spans.ok()) {
     Error error = std::move(spans).error();
     if (error.param.empty()) error.param = "messages";
     return error;
   }
-  if (tools != nullptr) {
-    // A template that does not read the tools gives the same prompt without them; the model would never hear
-    // of them.
-    const Result<std::vector<TextSpan>> without = render(nullptr);
-    if (without.ok() && *without == *spans) {
-      return value_error("tools", describe(*tools), "none: this model's chat template does not read tools");
-    }
-  }
+  // A template that does not read the tools gives the same prompt without them; the model would never hear of
+  // them. So with documents.
+  const auto is_read = [&](const Json* with_tools, const Json* with_documents) {
+    const Result<std::vector<TextSpan>> without = render(with_tools, with_documents);
+    return !without.ok() || *without != *spans;
+  };
+  if (tools != nullptr && !is_read(nullptr, documents))
+    return value_error("tools", describe(*tools), "none: this model's chat template does not read tools");
+  if (documents != nullptr && !is_read(tools, nullptr))
+    return value_error("documents", describe(*documents),
+                       "none: this model's chat template does not read documents");
+  if (fields.continue_final_message) INFERD_TRY_STATUS(cut_at_tag(*spans));
   return model.tokenizer->encode_spans(*spans);
 }
 

@@ -1,5 +1,6 @@
 #include "server/field_tables.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/strings.h"
@@ -64,6 +65,7 @@ constexpr std::string_view kStopAllowed = "a string or a list of at most 16 stri
 constexpr std::string_view kBiasAllowed =
     "an object of at most 1024 token ids (as strings) to numbers from -100 to 100";
 constexpr std::string_view kIdsAllowed = "a list of at most 64 token ids";
+constexpr std::string_view kDocumentsAllowed = "a list of at most 1,024 objects";
 constexpr std::string_view kStreamOptionsAllowed = "an object with the boolean include_usage";
 constexpr std::string_view kModesAllowed = "\"raw\" or \"processed\"";
 
@@ -144,9 +146,31 @@ Status set_tool_choice(RequestFields& f, Json& value) {
   return {};
 }
 
+Status set_documents(RequestFields& f, Json& value) {
+  if (!value.is_array()) return type_error("documents", value, kDocumentsAllowed);
+  if (value.as_array().size() > kMaxDocuments)
+    return value_error("documents", describe(value), kDocumentsAllowed);
+  for (size_t i = 0; i < value.as_array().size(); ++i) {
+    if (!value.as_array()[i].is_object())
+      return type_error(cat("documents[", i, "]"), value.as_array()[i],
+                        "an object, such as {\"text\": \"…\"}");
+  }
+  f.documents = std::move(value);
+  return {};
+}
+
 Status set_template_arguments(RequestFields& f, Json& value) {
   if (!value.is_object()) return type_error("chat_template_kwargs", value, "an object");
   f.template_arguments = std::move(value.as_object());
+  const auto documents = std::ranges::find(f.template_arguments, "documents", &Json::Member::first);
+  if (documents == f.template_arguments.end()) return {};
+  Json list = std::move(documents->second);
+  f.template_arguments.erase(documents);
+  return list.is_null() ? Status() : set_documents(f, list);
+}
+
+Status set_continue(RequestFields& f, Json& value) {
+  f.continue_final_message = value.as_bool();
   return {};
 }
 
@@ -314,12 +338,20 @@ constexpr auto kChat = std::to_array<Field>({
             return only("response_format", v, v == Json(Json::Object{{"type", Json("text")}}),
                         "{\"type\":\"text\"}");
           }),
+    other("documents", kDocumentsAllowed, "none",
+          "Given to the chat template; refused when the template does not read them.", set_documents),
     boolean("add_generation_prompt", "true", "The template opens the assistant's turn.",
             [](RequestFields& f, Json& v) -> Status {
               f.add_generation_prompt = v.as_bool();
               return {};
             }),
-    other("chat_template_kwargs", "an object", "none", "More variables for the chat template.",
+    boolean("continue_final_message", "false",
+            "The answer goes on from the last message, which is the assistant's; add_generation_prompt is "
+            "false then.",
+            set_continue),
+    other("chat_template_kwargs", "an object", "none",
+          "More variables for the chat template, such as enable_thinking; documents in it are those of the "
+          "field.",
           set_template_arguments),
 });
 
@@ -408,6 +440,9 @@ constexpr auto kTokenize = std::to_array<Field>({
               f.add_generation_prompt = v.as_bool();
               return {};
             }),
+    other("documents", kDocumentsAllowed, "none", "With messages.", set_documents),
+    boolean("continue_final_message", "false",
+            "With messages: nothing comes behind the last one, the assistant's.", set_continue),
     other("chat_template_kwargs", "an object", "none", "With messages: more variables for the chat template.",
           set_template_arguments),
 });

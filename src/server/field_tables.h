@@ -11,6 +11,7 @@ inline constexpr size_t kMaxStopBytes = 256;  // of one
 inline constexpr size_t kMaxPrompts = 256;    // of one completions request
 inline constexpr size_t kMaxMessages = 2048;
 inline constexpr size_t kMaxTools = 128;
+inline constexpr size_t kMaxDocuments = 1024;
 inline constexpr size_t kMaxSaltBytes = 256;
 inline constexpr int64_t kMaxGeneratePrompt = 1000000;  // characters of a /generate prompt
 

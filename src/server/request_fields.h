@@ -40,8 +40,10 @@ struct RequestFields {
   std::optional<Json> messages;
   std::optional<Json> tools;
   bool tools_off = false;  // tool_choice is "none"
+  std::optional<Json> documents;
   Json::Object template_arguments;
-  bool add_generation_prompt = true;
+  std::optional<bool> add_generation_prompt;  // absent: true, but false with continue_final_message
+  bool continue_final_message = false;
   std::optional<bool> add_special_tokens;
 
   // /tokenize and /detokenize

@@ -25,10 +25,12 @@ Result<std::vector<int32_t>> tokens_of(const ModelView& model, RequestFields& fi
   if (fields.content && fields.add_special_tokens)
     return misplaced("add_special_tokens", "prompt or messages");
   if (!fields.messages && fields.tools) return misplaced("tools", "messages");
+  if (!fields.messages && fields.documents) return misplaced("documents", "messages");
+  if (!fields.messages && fields.continue_final_message)
+    return misplaced("continue_final_message", "messages");
   if (!fields.messages && !fields.template_arguments.empty())
     return misplaced("chat_template_kwargs", "messages");
-  if (!fields.messages && !fields.add_generation_prompt)
-    return misplaced("add_generation_prompt", "messages");
+  if (!fields.messages && fields.add_generation_prompt) return misplaced("add_generation_prompt", "messages");
 
   if (fields.messages) {
     if (fields.add_special_tokens.value_or(false)) {
