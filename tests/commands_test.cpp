@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
@@ -97,6 +98,50 @@ TEST(Template, renders_a_conversation_from_a_file_or_stdin) {
   EXPECT_EQ(folder.run({"template", "parse", "--template", jinja, "--input", "-"}).code, 2);
   EXPECT_EQ(folder.run({"template", "render", "--template", "smolm2", "--input", "/absent.json"}).code, 65);
   EXPECT_EQ(folder.run({"template", "render", "--template", "smolm2", "--input", "-"}, "{}").code, 2);
+}
+
+TEST(Score, perplexity_is_the_score_of_all_tokens_after_the_first) {
+  const ModelFolder folder;
+  const std::string text = "Once upon a time there was a text of some length.";
+  const auto scored = [&](const std::string& prompt, const std::string& continuation) {
+    return json_of(folder.run({"score", "mine", prompt, continuation, "--kv-dtype", "f32", "--json"}))
+        .find("scores")
+        ->as_array()
+        .front();
+  };
+  const auto ppl = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all = {"ppl", "mine", "-", "--kv-dtype", "f32", "--json"};
+    all.insert(all.end(), more.begin(), more.end());
+    return json_of(folder.run(all, text));
+  };
+  const Json rest = scored(text.substr(0, 1), text.substr(1));
+  const Json whole = ppl({});
+  const double sum =
+      whole.find("nats_per_token")->as_number() * static_cast<double>(whole.find("tokens")->as_integer());
+  EXPECT_EQ(whole.find("tokens")->as_integer(), static_cast<int64_t>(rest.find("tokens")->as_array().size()));
+  EXPECT_NEAR(sum, -rest.find("log_probability")->as_number(), 1e-9 * sum);
+  EXPECT_NEAR(whole.find("perplexity")->as_number(), std::exp(whole.find("nats_per_token")->as_number()),
+              1e-9);
+  EXPECT_GT(whole.find("standard_error")->as_number(), 0);
+  // How the text is cut into steps changes no bit; windows share nothing.
+  EXPECT_EQ(ppl({"--prefill-chunk", "5"}).find("perplexity")->as_number(),
+            whole.find("perplexity")->as_number());
+  const Json windows = ppl({"--ctx", "16"});
+  EXPECT_GT(windows.find("windows")->as_integer(), 1);
+  EXPECT_EQ(windows.find("tokens")->as_integer() + windows.find("windows")->as_integer(),
+            whole.find("tokens")->as_integer() + 1);
+  // The next token's probabilities are those of one distribution: no two continuations that begin differently
+  // have more than 1 together.
+  EXPECT_LT(std::exp(scored("On", "c").find("log_probability")->as_number()) +
+                std::exp(scored("On", "x").find("log_probability")->as_number()),
+            1.0);
+
+  EXPECT_EQ(folder.run({"ppl", "mine", "-"}, "x").code, 2);
+  EXPECT_EQ(folder.run({"ppl", "mine", "-"}, "h\xe9llo").code, 2);
+  EXPECT_EQ(folder.run({"ppl", "mine", "/absent"}).code, 65);
+  EXPECT_EQ(folder.run({"ppl", "mine", "-", "--ctx", "100k"}, text).code, 2);
+  EXPECT_EQ(folder.run({"score", "mine", "", "x"}).code, 2);
+  EXPECT_EQ(folder.run({"score", "mine", "Once", ""}).code, 2);
 }
 
 // As huggingface_hub leaves it: two snapshots that share one blob.

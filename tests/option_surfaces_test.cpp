@@ -516,7 +516,7 @@ class CompletionScripts : public testing::Test {
 };
 
 TEST_F(CompletionScripts, bash_completes_commands_options_values_and_models) {
-  EXPECT_EQ(bash("inferd s", 1, "inferd s"), (Names{"serve", "show", "stop"}));
+  EXPECT_EQ(bash("inferd s", 1, "inferd s"), (Names{"score", "serve", "show", "stop"}));
   EXPECT_EQ(bash("inferd serve --po", 2, "inferd serve --po"), (Names{"--port"}));
   EXPECT_EQ(bash("inferd serve --kv-dtype bf", 3, "inferd serve --kv-dtype bf"), (Names{"bf16"}));
   // Only what stands behind the = is replaced.
@@ -528,7 +528,7 @@ TEST_F(CompletionScripts, bash_completes_commands_options_values_and_models) {
 }
 
 TEST_F(CompletionScripts, zsh_completes_commands_options_values_and_models) {
-  EXPECT_EQ(zsh("inferd s", "s"), (Names{"serve", "show", "stop"}));
+  EXPECT_EQ(zsh("inferd s", "s"), (Names{"score", "serve", "show", "stop"}));
   EXPECT_EQ(zsh("inferd serve --po", "--po"), (Names{"--port"}));
   EXPECT_EQ(zsh("inferd serve --kv-dtype bf", "bf"), (Names{"bf16"}));
   EXPECT_EQ(zsh("inferd serve --kv-dtype=bf", "--kv-dtype=bf"), (Names{"--kv-dtype=bf16"}));
@@ -536,7 +536,7 @@ TEST_F(CompletionScripts, zsh_completes_commands_options_values_and_models) {
 }
 
 TEST_F(CompletionScripts, fish_completes_commands_options_values_and_models) {
-  EXPECT_EQ(fish("inferd s"), (Names{"serve", "show", "stop"}));
+  EXPECT_EQ(fish("inferd s"), (Names{"score", "serve", "show", "stop"}));
   EXPECT_EQ(fish("inferd serve --po"), (Names{"--port"}));
   EXPECT_EQ(fish("inferd serve --kv-dtype bf"), (Names{"bf16"}));
   EXPECT_EQ(fish("inferd serve --kv-dtype=bf"), (Names{"--kv-dtype=bf16"}));

@@ -25,6 +25,8 @@ int show_command(const Options& options);
 int plan_command(const Options& options);
 int tokenize_command(const Options& options);
 int template_command(const Options& options);
+int ppl_command(const Options& options);
+int score_command(const Options& options);
 int bench_engine_command(const Options& options);
 int doctor_command(const Options& options);
 int version_command(const Options& options);

@@ -59,6 +59,10 @@ int run(const Options& options) {
       return tokenize_command(options);
     case Command::template_render:
       return template_command(options);
+    case Command::ppl:
+      return ppl_command(options);
+    case Command::score:
+      return score_command(options);
     case Command::bench_engine:
       return bench_engine_command(options);
     case Command::doctor:

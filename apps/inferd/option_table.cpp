@@ -54,6 +54,13 @@ constexpr auto kCommands = std::to_array<CommandRow>({
      "print the prompt that a chat template makes of a conversation",
      "inferd template render --template smollm2 --input conversation.json\n"
      "inferd template render --template chat.jinja --input - < conversation.json"},
+    {ppl, "ppl", CommandGroup::measure, "MODEL FILE | -", 2, 2,
+     "measure how well a model predicts a text (perplexity)",
+     "inferd ppl smollm2 book.txt\n"
+     "inferd ppl smollm2 book.txt --ctx 2k --kv-dtype f32 --json"},
+    {score, "score", CommandGroup::measure, "MODEL PROMPT CONTINUATION...", 3, 1000,
+     "print how likely each continuation of a prompt is",
+     "inferd score smollm2 \"The sky is\" \" blue\" \" green\""},
     {bench_engine, "bench", CommandGroup::measure, "engine MODEL", 2, 2,
      "measure prefill and decode without HTTP",
      "inferd bench engine smollm2 --threads 1,2 --pp 512 --tg 128\n"
@@ -297,8 +304,9 @@ const std::vector<OptionRow>& rows() {
   static const std::vector<Command> kPorts = {serve, doctor};
   static const std::vector<Command> kConfig = {config};
   static const std::vector<Command> kPrints = {
-      run, ps, pull, rm, list, show, plan, tokenize, template_render, bench_engine, doctor, config, version};
-  static const std::vector<Command> kComputes = {serve, run, plan, bench_engine};
+      run, ps,    pull,         rm,     list,   show,   plan, tokenize, template_render,
+      ppl, score, bench_engine, doctor, config, version};
+  static const std::vector<Command> kComputes = {serve, run, plan, ppl, score, bench_engine};
   static const std::vector<OptionRow> kRows = {
       {"--host", "ADDRESS", "127.0.0.1", "address to listen on; others than loopback need a key", server,
        kServe, kSomeText<&Options::host>, not_working_folder},

@@ -27,6 +27,8 @@ enum class Command {
   plan,
   tokenize,
   template_render,
+  ppl,
+  score,
   bench_engine,
   doctor,
   config,

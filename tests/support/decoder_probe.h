@@ -1,5 +1,5 @@
-// Runs a decoder outside the engine and hands out its logits: for tests that compare a model with golden
-// files.
+// A decoder outside the engine and its logits, for tests that compare a model with golden files: errors end
+// the test program.
 #pragma once
 
 #include <memory>
@@ -7,9 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/batch_builder.h"
-#include "model/decoder.h"
-#include "ops/ops.h"
+#include "lab/sequence_logits.h"
 
 namespace inferd::test {
 
@@ -25,32 +23,18 @@ class DecoderProbe {
   DecoderProbe(Backend backend, const std::string& gguf_path, const Options& options);
 
   // Starts a new sequence.
-  void reset() { length_ = 0; }
+  void reset() { model_->reset(); }
   // Feeds ids behind what was fed before; the logits of all of them, (ids, vocab).
   std::vector<float> feed(std::span<const int32_t> ids);
   // Feeds ids; the logits of the last one only, (vocab).
   std::vector<float> feed_last(std::span<const int32_t> ids);
 
-  int32_t vocab() const { return decoder_->config().vocab; }
-  const Decoder& decoder() const { return *decoder_; }
+  int32_t vocab() const { return model_->vocab(); }
+  const Decoder& decoder() const { return model_->decoder(); }
+  SequenceLogits& model() { return *model_; }
 
  private:
-  std::vector<float> run(std::span<const int32_t> ids, int32_t logit_rows);
-
-  Backend backend_;
-  const Options options_;
-  std::unique_ptr<Decoder> decoder_;
-  Buffer kv_buffer_;
-  Buffer buffer_;
-  std::vector<std::byte> host_;
-  KvView kv_;
-  Activations activations_;
-  MatrixView logits_;
-  SeqState state_;
-  std::unique_ptr<BatchBuilder> builder_;
-  std::vector<int32_t> pages_;
-  std::vector<int32_t> known_;
-  int32_t length_ = 0;
+  std::unique_ptr<SequenceLogits> model_;
 };
 
 int32_t arg_max(std::span<const float> logits);
