@@ -20,6 +20,8 @@
 #include "environment.h"
 #include "error_text.h"
 #include "formats/gguf_samples.h"
+#include "formats/safetensors.h"
+#include "formats/safetensors_samples.h"
 #include "hub/atomic_file.h"
 #include "hub/child_process.h"
 #include "hub/file_lock.h"
@@ -94,6 +96,20 @@ std::string gguf_error(Code code) {
     if (file.code == code) return text_of(GgufFile::parse(file.bytes, "model.gguf"));
   }
   return "no hostile file\n";
+}
+
+std::string safetensors_error(Code code) {
+  for (const HostileSafetensors& file : hostile_safetensors()) {
+    if (file.code == code) return text_of(SafetensorsFile::parse(file.bytes, "model.safetensors"));
+  }
+  return "no hostile file\n";
+}
+
+std::string safetensors_index_error() {
+  const ScratchFolder scratch;
+  write_file(scratch.path + "/model.safetensors.index.json",
+             R"({"weight_map":{"model.norm.weight":"model-00001-of-00002.safetensors"}})");
+  return text_of(SafetensorsModel::open(scratch.path));
 }
 
 std::string model_error(const std::string& path,
@@ -400,6 +416,12 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
       {Code::gguf_key, [] { return gguf_error(Code::gguf_key); }},
       {Code::gguf_tensor, [] { return gguf_error(Code::gguf_tensor); }},
       {Code::gguf_alignment, [] { return gguf_error(Code::gguf_alignment); }},
+      {Code::safetensors_truncated, [] { return safetensors_error(Code::safetensors_truncated); }},
+      {Code::safetensors_header, [] { return safetensors_error(Code::safetensors_header); }},
+      {Code::safetensors_limit, [] { return safetensors_error(Code::safetensors_limit); }},
+      {Code::safetensors_tensor, [] { return safetensors_error(Code::safetensors_tensor); }},
+      {Code::safetensors_dtype, [] { return safetensors_error(Code::safetensors_dtype); }},
+      {Code::safetensors_index, safetensors_index_error},
       {Code::model_name, [] { return text_of(resolve_model("smolm2", scratch.path)); }},
       {Code::model_architecture, [] { return model_error(tiny("gemma3")); }},
       {Code::model_metadata,

@@ -66,6 +66,18 @@ enum ExitCode : int {
     "the file is damaged or hostile; fetch it again")                                                       \
   X(gguf_alignment, "E-GGUF-008", 500, kExitBadFile, "bad GGUF alignment",                                  \
     "general.alignment must be a uint32 power of two, 8 to 65536")                                          \
+  X(safetensors_truncated, "E-ST-001", 500, kExitBadFile, "truncated safetensors file",                     \
+    "fetch the file again and compare its SHA-256")                                                         \
+  X(safetensors_header, "E-ST-002", 500, kExitBadFile, "bad safetensors header",                            \
+    "the file is damaged or hostile; fetch it again")                                                       \
+  X(safetensors_limit, "E-ST-003", 500, kExitBadFile, "safetensors value past a limit",                     \
+    "the file is damaged or hostile; fetch it again")                                                       \
+  X(safetensors_tensor, "E-ST-004", 500, kExitBadFile, "bad safetensors tensor",                            \
+    "the file is damaged or hostile; fetch it again")                                                       \
+  X(safetensors_dtype, "E-ST-005", 500, kExitBadFile, "unsupported dtype in safetensors file",              \
+    "use a model whose tensors have the dtypes that the message lists")                                     \
+  X(safetensors_index, "E-ST-006", 500, kExitBadFile, "bad index of safetensors files",                     \
+    "fetch the index and every file that it names from one revision of the model")                          \
   X(model_name, "E-MODEL-001", 404, kExitBadFile, "unknown model",                                          \
     "give a path to a .gguf file or a name that `inferd list` prints")                                      \
   X(model_architecture, "E-MODEL-002", 500, kExitBadFile, "unsupported model architecture",                 \

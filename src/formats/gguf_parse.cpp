@@ -8,8 +8,8 @@
 
 #include "base/arithmetic.h"
 #include "base/strings.h"
-#include "base/utf8.h"
 #include "formats/gguf.h"
+#include "formats/json_header.h"
 
 namespace inferd {
 namespace {
@@ -45,17 +45,6 @@ std::string with_commas_unsigned(uint64_t value) {
 
 bool is_printable_ascii(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
-}
-
-// Well-formed UTF-8 without C0 and C1 control characters and DEL.
-bool is_printable_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const Utf8Step step = decode_utf8(text);
-    if (!step.valid || step.code_point < 0x20 || (step.code_point >= 0x7f && step.code_point < 0xa0))
-      return false;
-    text.remove_prefix(step.length);
-  }
-  return true;
 }
 
 // Indices 0 … count-1, sorted by key(index); equal ones stay in the order of the file.

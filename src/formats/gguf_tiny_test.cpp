@@ -1,53 +1,55 @@
-// The small models that an independent converter wrote: names, shapes and bytes against the Hugging Face
-// files that they were made from.
+// The small models that an independent converter wrote: names, shapes and numbers of the GGUF files against
+// the safetensors files that they were made from, each through its own reader.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <set>
 
 #include "base/json.h"
 #include "base/mmap.h"
+#include "base/strings.h"
 #include "formats/gguf.h"
 #include "formats/golden_path.h"
+#include "formats/safetensors.h"
+#include "tensor/half.h"
 
 namespace inferd {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct HfTensor {
-  std::string dtype;
-  std::vector<int64_t> shape;
-  std::vector<std::byte> data;
-};
-
-// The tensors of a folder of safetensors files: u64 length, JSON, data.
-std::map<std::string, HfTensor> read_safetensors(const fs::path& folder) {
-  std::map<std::string, HfTensor> tensors;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (entry.path().extension() != ".safetensors") continue;
-    const MappedFile file = MappedFile::open(entry.path()).value();
-    uint64_t length = 0;
-    std::memcpy(&length, file.bytes().data(), sizeof(length));
-    const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()) + 8, length);
-    const Json header = parse_json(text).value();
-    for (const auto& [name, value] : header.as_object()) {
-      if (name == "__metadata__") continue;
-      HfTensor tensor{.dtype = value.find("dtype")->as_string()};
-      for (const Json& dim : value.find("shape")->as_array()) tensor.shape.push_back(dim.as_integer());
-      const auto& span = value.find("data_offsets")->as_array();
-      const auto begin = static_cast<size_t>(span[0].as_integer());
-      const auto bytes =
-          file.bytes().subspan(8 + length + begin, static_cast<size_t>(span[1].as_integer()) - begin);
-      tensor.data.assign(bytes.begin(), bytes.end());
-      tensors.emplace(name, std::move(tensor));
-    }
+// Element i as a float.
+float element(const SafetensorsTensor& tensor, size_t i) {
+  if (tensor.dtype == SafetensorsDType::f32) {
+    float value = 0;
+    std::memcpy(&value, tensor.data.data() + 4 * i, 4);
+    return value;
   }
-  return tensors;
+  EXPECT_EQ(tensor.dtype, SafetensorsDType::bf16);
+  uint16_t bits = 0;
+  std::memcpy(&bits, tensor.data.data() + 2 * i, 2);
+  return bf16_to_f32(bits);
+}
+
+// The row of the Hugging Face file that is row `row` of the GGUF file: q and k of llama have the two halves
+// of a head's rotary dimensions interleaved there.
+size_t source_row(size_t row, size_t head_dim) {
+  const size_t inside = row % head_dim;
+  return row - inside + inside % 2 * (head_dim / 2) + inside / 2;
+}
+
+// The values of `source` in the layout of its GGUF twin.
+std::vector<float> as_in_gguf(const SafetensorsTensor& source, size_t permuted_head_dim, bool plus_one) {
+  const auto cols = static_cast<size_t>(source.shape.back());
+  std::vector<float> values;
+  for (size_t i = 0; i < static_cast<size_t>(source.elements); ++i) {
+    const size_t row = permuted_head_dim == 0 ? i / cols : source_row(i / cols, permuted_head_dim);
+    values.push_back(element(source, row * cols + i % cols) + (plus_one ? 1.0f : 0.0f));
+  }
+  return values;
 }
 
 // The GGUF name of a Hugging Face tensor of the dense families, as the GGUF specification lists them.
@@ -88,26 +90,34 @@ class TinyModels : public testing::TestWithParam<const char*> {
 TEST_P(TinyModels, have_the_tensors_of_their_source) {
   const std::string family = GetParam();
   const fs::path folder = golden_path("tiny/" + family);
-  const auto source = read_safetensors(folder / "hf");
-  ASSERT_FALSE(source.empty());
+  const SafetensorsModel source = SafetensorsModel::open(folder / "hf").value();
+  EXPECT_EQ(source.files().size(), family == "llama-rope3-tied" ? 3U : 1U);
+  ASSERT_FALSE(source.tensors().empty());
   int files = 0;
+  size_t compared = 0;
   for (const auto& entry : fs::directory_iterator(folder / "gguf")) {
     SCOPED_TRACE(entry.path());
     const GgufFile file = GgufFile::open(entry.path()).value();
     std::set<std::string_view> extra;
     for (const GgufTensor& tensor : file.tensors()) extra.insert(tensor.name);
-    for (const auto& [name, expected] : source) {
+    for (const SafetensorsModel::Entry& entry_of_source : source.tensors()) {
+      const SafetensorsTensor& expected = *entry_of_source.tensor;
+      const std::string& name = expected.name;
       const GgufTensor* tensor = file.tensor(gguf_name(name, family == "gemma3")).value();
       extra.erase(tensor->name);
       const std::vector<int64_t> shape(tensor->shape.begin(), tensor->shape.begin() + tensor->dims);
       EXPECT_EQ(shape, std::vector<int64_t>(expected.shape.rbegin(), expected.shape.rend())) << name;
-      // Rows of q and k of llama are stored in another order; all else of an F32 file is the source's, byte
-      // for byte.
+      if (!entry.path().string().ends_with("-f32.gguf")) continue;
+      // The file of floats has the source's numbers, bit for bit.
+      ASSERT_EQ(file.dtype(*tensor).value(), DType::f32);
       const bool permuted = family.starts_with("llama") && (name.find("q_proj") != std::string::npos ||
                                                             name.find("k_proj") != std::string::npos);
-      if (file.dtype(*tensor).value() == DType::f32 && expected.dtype == "F32" && !permuted) {
-        EXPECT_TRUE(std::ranges::equal(tensor->data, expected.data)) << name;
-      }
+      const size_t head_dim =
+          permuted ? static_cast<size_t>(file.integer("llama.attention.key_length").value()) : 0;
+      const std::vector<float> wanted =
+          as_in_gguf(expected, head_dim, family == "gemma3" && name.ends_with("norm.weight"));
+      EXPECT_TRUE(std::ranges::equal(tensor->data, std::as_bytes(std::span(wanted)))) << name;
+      ++compared;
     }
     extra.erase("rope_freqs.weight");  // computed by the converter
     EXPECT_TRUE(extra.empty()) << *extra.begin();
@@ -115,6 +125,7 @@ TEST_P(TinyModels, have_the_tensors_of_their_source) {
     ++files;
   }
   EXPECT_EQ(files, 4);
+  EXPECT_EQ(compared, source.tensors().size());
 }
 
 INSTANTIATE_TEST_SUITE_P(Gguf, TinyModels,

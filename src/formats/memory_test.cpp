@@ -1,4 +1,4 @@
-// How much the reader allocates: never by what a file claims, only by what it holds. Counts every operator
+// How much the readers allocate: never by what a file claims, only by what it holds. Counts every operator
 // new.
 
 #include <gtest/gtest.h>
@@ -6,8 +6,12 @@
 
 #include <cstdlib>
 #include <new>
+#include <string>
 
+#include "base/strings.h"
 #include "formats/gguf_samples.h"
+#include "formats/safetensors.h"
+#include "formats/safetensors_samples.h"
 
 namespace {
 
@@ -58,11 +62,12 @@ namespace inferd {
 namespace {
 
 // Largest number of bytes held at once while parsing.
+template <class File = GgufFile>
 size_t peak_of(std::span<const std::byte> bytes) {
   const size_t before = count().now;
   count().peak = before;
   {
-    const auto parsed = GgufFile::parse(bytes, "counted");
+    const auto parsed = File::parse(bytes, "counted");
   }
   EXPECT_EQ(count().now, before) << "leaked";
   return count().peak - before;
@@ -108,6 +113,46 @@ TEST(GgufMemory, a_vocabulary_takes_no_memory_of_its_own) {
   const auto bytes = file.bytes();
   ASSERT_TRUE(GgufFile::parse(bytes, "vocabulary").ok());
   EXPECT_LT(peak_of(bytes), 4096U);
+}
+
+// What safetensors.h promises: 64 bytes for each of the file, and some for messages and the first of each
+// container.
+size_t allowed_for_safetensors(size_t file_bytes) {
+  return 64 * file_bytes + 8192;
+}
+
+TEST(SafetensorsMemory, a_hostile_file_allocates_by_its_size_and_not_by_its_claims) {
+  for (const HostileSafetensors& file : hostile_safetensors()) {
+    EXPECT_LT(peak_of<SafetensorsFile>(file.bytes), allowed_for_safetensors(file.bytes.size())) << file.name;
+  }
+}
+
+TEST(SafetensorsMemory, no_flipped_bit_makes_it_allocate_more) {
+  auto bytes = ordinary_safetensors();
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    bytes[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+    ASSERT_LT(peak_of<SafetensorsFile>(bytes), allowed_for_safetensors(bytes.size())) << "bit " << bit;
+    bytes[bit / 8] ^= static_cast<std::byte>(1U << bit % 8);
+  }
+}
+
+// The densest headers: what takes the fewest bytes for a value, a key or an entry.
+TEST(SafetensorsMemory, dense_headers_stay_within_the_promise) {
+  std::string numbers = R"({"a":[1)";
+  std::string keys = R"({"__metadata__":{"":"")";
+  std::string objects = R"({"":{})";
+  std::string tensors = "{";
+  for (int i = 0; i < 20000; ++i) {
+    numbers += ",1";
+    keys += cat(",\"", i, R"(":"")");
+    objects += cat(",\"", i, R"(":{})");
+    tensors += cat(i == 0 ? "\"" : ",\"", i, R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})");
+  }
+  EXPECT_TRUE(SafetensorsFile::parse(raw_safetensors(tensors + "}", 0), "tensors").ok());
+  for (const std::string& header : {numbers + "]}", keys + "}}", objects + "}", tensors + "}"}) {
+    const auto bytes = raw_safetensors(header, 0);
+    EXPECT_LT(peak_of<SafetensorsFile>(bytes), allowed_for_safetensors(bytes.size())) << header.substr(0, 20);
+  }
 }
 
 }  // namespace
