@@ -20,6 +20,7 @@
 #include "environment.h"
 #include "error_text.h"
 #include "formats/gguf_samples.h"
+#include "formats/gguf_writer.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_samples.h"
 #include "hub/atomic_file.h"
@@ -96,6 +97,18 @@ std::string gguf_error(Code code) {
     if (file.code == code) return text_of(GgufFile::parse(file.bytes, "model.gguf"));
   }
   return "no hostile file\n";
+}
+
+// The first of three parts, alone in its folder.
+std::string split_error() {
+  const ScratchFolder scratch;
+  GgufWriter writer;
+  writer.add("split.no", uint16_t{0});
+  writer.add("split.count", uint16_t{3});
+  writer.add("split.tensors.count", int32_t{20});
+  const std::string path = scratch.path + "/tiny-00001-of-00003.gguf";
+  INFERD_CHECK(writer.write(path).ok(), path);
+  return text_of(GgufFile::open(path));
 }
 
 std::string safetensors_error(Code code) {
@@ -416,6 +429,7 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
       {Code::gguf_key, [] { return gguf_error(Code::gguf_key); }},
       {Code::gguf_tensor, [] { return gguf_error(Code::gguf_tensor); }},
       {Code::gguf_alignment, [] { return gguf_error(Code::gguf_alignment); }},
+      {Code::gguf_split, split_error},
       {Code::safetensors_truncated, [] { return safetensors_error(Code::safetensors_truncated); }},
       {Code::safetensors_header, [] { return safetensors_error(Code::safetensors_header); }},
       {Code::safetensors_limit, [] { return safetensors_error(Code::safetensors_limit); }},

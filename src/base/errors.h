@@ -66,6 +66,8 @@ enum ExitCode : int {
     "the file is damaged or hostile; fetch it again")                                                       \
   X(gguf_alignment, "E-GGUF-008", 500, kExitBadFile, "bad GGUF alignment",                                  \
     "general.alignment must be a uint32 power of two, 8 to 65536")                                          \
+  X(gguf_split, "E-GGUF-009", 500, kExitBadFile, "the parts of a split GGUF model do not fit together",     \
+    "put all parts of one model, under the names they came with, into one folder")                          \
   X(safetensors_truncated, "E-ST-001", 500, kExitBadFile, "truncated safetensors file",                     \
     "fetch the file again and compare its SHA-256")                                                         \
   X(safetensors_header, "E-ST-002", 500, kExitBadFile, "bad safetensors header",                            \

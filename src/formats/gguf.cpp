@@ -205,10 +205,26 @@ Result<const GgufTensor*> GgufFile::tensor(std::string_view name) const {
 
 Result<DType> GgufFile::dtype(const GgufTensor& tensor) const {
   if (const auto type = ggml_compute_type(tensor.type)) return *type;
-  return Error{
-      .code = Code::model_tensor_type,
-      .detail = cat(tensor.name, " has type ", ggml_type_name(tensor.type)),
-      .where = cat(name_, ", byte ", tensor.entry_offset, ", type of tensor ", printable(tensor.name))};
+  return Error{.code = Code::model_tensor_type,
+               .detail = cat(tensor.name, " has type ", ggml_type_name(tensor.type)),
+               .where = cat(name_of_part(tensor.part), ", byte ", tensor.entry_offset, ", type of tensor ",
+                            printable(tensor.name))};
+}
+
+int64_t GgufFile::total_bytes() const {
+  int64_t bytes = std::ssize(bytes_);
+  for (const MappedFile& part : other_parts_) bytes += part.size();
+  return bytes;
+}
+
+const std::string& GgufFile::name_of_part(int32_t part) const {
+  return part == 0 ? name_ : other_parts_[static_cast<size_t>(part) - 1].path();
+}
+
+void GgufFile::release(const GgufTensor& tensor) const {
+  if (!mapping_) return;
+  const MappedFile& file = tensor.part == 0 ? *mapping_ : other_parts_[static_cast<size_t>(tensor.part) - 1];
+  file.release(tensor.offset, std::ssize(tensor.data));
 }
 
 }  // namespace inferd

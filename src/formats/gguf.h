@@ -2,6 +2,10 @@
 // file. Called once when a model is loaded or shown, on any thread. Source: the GGUF specification (ggml,
 // docs/gguf.md).
 //
+// A model may be split into parts NAME-00001-of-0000N.gguf, as llama.cpp's gguf-split writes them. Each part
+// is a whole file with keys split.no (from 0), split.count and split.tensors.count (of all parts); the first
+// has the model's keys. They are opened as one.
+//
 // A file is: "GGUF", u32 version, u64 number of tensors, u64 number of keys; the keys (string, u32 type,
 // value); the tensors (string, u32 number of dimensions, u64 dimensions with the fastest first, u32 type, u64
 // offset); zeros up to a multiple of the alignment; the data, to which the offsets are relative. A string is
@@ -49,6 +53,7 @@ inline constexpr uint64_t kGgufMaxNameBytes = 65535;  // keys (the specification
 inline constexpr uint64_t kGgufMaxStringBytes = uint64_t{16} << 20;
 inline constexpr uint64_t kGgufMaxArrayElements = uint64_t{64} << 20;
 inline constexpr uint32_t kGgufMaxDims = 4;
+inline constexpr int64_t kGgufMaxParts = 1024;
 inline constexpr uint32_t kGgufMinAlignment = 8;
 inline constexpr uint32_t kGgufMaxAlignment = 65536;
 inline constexpr uint32_t kGgufDefaultAlignment = 32;
@@ -169,27 +174,33 @@ struct GgufTensor {
   std::array<int64_t, kGgufMaxDims> shape{1, 1, 1,
                                           1};  // fastest first: (cols, rows) of a matrix; 1 past `dims`
   int64_t elements = 0;
-  int64_t offset = 0;               // of the data in the file, a multiple of the alignment
+  int32_t part = 0;                 // of a split model, from 0
+  int64_t offset = 0;               // of the data in its file, a multiple of the alignment
   std::span<const std::byte> data;  // inside the file; empty when the size of the type is not known
   int64_t entry_offset = 0;         // where its entry begins in the file, for messages
 };
 
 class GgufFile {
  public:
-  // Maps and parses; the mapping lives as long as this. E-IO-001 … 003, and what parse() says.
+  // Maps and parses; the mapping lives as long as this. `path` may be any part of a split model: all are
+  // opened. E-IO-001 … 003, what parse() says, and E-GGUF-009 when parts are missing, are not named as their
+  // keys say, or are not of one model.
   static Result<GgufFile> open(const std::string& path);
 
-  // Parses bytes that outlive this. `name` stands for the file in messages. E-GGUF-001 … 008; `where` of the
-  // error names file, byte and field.
+  // Parses the bytes of one file, which outlive this; of a split model they are one part. `name` stands for
+  // the file in messages. E-GGUF-001 … 008; `where` of the error names file, byte and field.
   static Result<GgufFile> parse(std::span<const std::byte> bytes, std::string name);
 
+  // Of the first part, as are version, alignment, data_offset and values.
   const std::string& name() const { return name_; }
   std::span<const std::byte> bytes() const { return bytes_; }
+  int64_t parts() const { return 1 + std::ssize(other_parts_); }
+  int64_t total_bytes() const;  // of all parts
   uint32_t version() const { return version_; }
   int64_t alignment() const { return alignment_; }
   int64_t data_offset() const { return data_offset_; }  // may lie past the end when there are no tensors
 
-  // In the order of the file.
+  // In the order of the file; tensors part after part.
   std::span<const GgufValue> values() const { return values_; }
   std::span<const GgufTensor> tensors() const { return tensors_; }
 
@@ -213,14 +224,20 @@ class GgufFile {
   // E-MODEL-006, naming tensor and type, when nothing here computes with it.
   Result<DType> dtype(const GgufTensor& tensor) const;
 
-  // To prefetch or release the pages of tensors; null when made by parse().
+  // Of the first part; null when made by parse().
   const MappedFile* mapping() const { return mapping_ ? &*mapping_ : nullptr; }
+  // Gives the pages of a tensor's data back to the kernel; reading them again is allowed. Nothing for
+  // parse().
+  void release(const GgufTensor& tensor) const;
 
  private:
   friend class GgufParser;
+  friend class GgufJoiner;
   GgufFile() = default;
+  const std::string& name_of_part(int32_t part) const;
 
   std::optional<MappedFile> mapping_;
+  std::vector<MappedFile> other_parts_;  // the second and later
   std::string name_;
   std::span<const std::byte> bytes_;
   uint32_t version_ = 0;

@@ -197,9 +197,10 @@ std::string bytes_text(const GgufTensor& tensor) {
 std::string gguf_dump_text(const GgufFile& file) {
   std::string out =
       cat(file.name(), ": GGUF version ", file.version(), ", ",
-          with_commas(static_cast<int64_t>(file.bytes().size())), " bytes, ", file.values().size(), " keys, ",
-          file.tensors().size(), " tensors, ", with_commas(sum_of_elements(file)), " elements, alignment ",
-          file.alignment(), ", data at ", with_commas(file.data_offset()), "\n\n");
+          file.parts() > 1 ? cat(file.parts(), " parts, ") : "", with_commas(file.total_bytes()), " bytes, ",
+          file.values().size(), " keys, ", file.tensors().size(), " tensors, ",
+          with_commas(sum_of_elements(file)), " elements, alignment ", file.alignment(), ", data at ",
+          with_commas(file.data_offset()), "\n\n");
   Table keys;
   for (const GgufValue& value : file.values())
     keys.add({safe_name(value.key), value.type_name(), value_text(value)});
@@ -237,16 +238,17 @@ Json gguf_dump_json(const GgufFile& file) {
         {"offset", tensor.offset},
         {"bytes", tensor.data.empty() ? Json() : Json(static_cast<int64_t>(tensor.data.size()))},
     });
+    if (file.parts() > 1) tensors.back().as_object().emplace_back("part", int64_t{tensor.part} + 1);
   }
   Json::Array totals;
   for (const Total& total : totals_by_type(file)) {
     totals.emplace_back(Json::Object{
         {"type", ggml_type_name(total.type)}, {"tensors", total.tensors}, {"bytes", total.bytes}});
   }
-  return Json::Object{
+  Json::Object dump{
       {"file", file.name()},
       {"version", static_cast<int64_t>(file.version())},
-      {"bytes", static_cast<int64_t>(file.bytes().size())},
+      {"bytes", file.total_bytes()},
       {"alignment", file.alignment()},
       {"data_offset", file.data_offset()},
       {"keys", std::move(keys)},
@@ -254,6 +256,8 @@ Json gguf_dump_json(const GgufFile& file) {
       {"elements", sum_of_elements(file)},
       {"totals", std::move(totals)},
   };
+  if (file.parts() > 1) dump.emplace_back("parts", file.parts());
+  return dump;
 }
 
 }  // namespace inferd

@@ -19,7 +19,8 @@ std::string gguf_dump_text(const GgufFile& file);
 // Strings are whole. An array of more than 64 elements has "first" (four) and "last" (two) in place of
 // "value". "shape" has the fastest dimension first, "offset" counts from the start of the file, "bytes" is
 // null where the size of the type is not known. Totals are sorted by bytes, largest first. A uint64 past 2^63
-// - 1 becomes a real number.
+// - 1 becomes a real number. Of a split model also "parts", their number, and "part" of a tensor, from 1;
+// "bytes" is that of all parts, "offset" counts in the tensor's part.
 Json gguf_dump_json(const GgufFile& file);
 
 }  // namespace inferd

@@ -444,11 +444,4 @@ Result<GgufFile> GgufFile::parse(std::span<const std::byte> bytes, std::string n
   return file;
 }
 
-Result<GgufFile> GgufFile::open(const std::string& path) {
-  INFERD_TRY(MappedFile mapping, MappedFile::open(path));
-  INFERD_TRY(GgufFile file, parse(mapping.bytes(), path));
-  file.mapping_ = std::move(mapping);  // the mapped bytes stay where they are
-  return file;
-}
-
 }  // namespace inferd

@@ -189,7 +189,7 @@ class DecoderLoader {
   // A tensor's bytes are packed: its pages of the file may go.
   void read(const GgufTensor& tensor) {
     const auto bytes = static_cast<int64_t>(tensor.data.size());
-    if (file_.mapping() != nullptr) file_.mapping()->release(tensor.offset, bytes);
+    file_.release(tensor);
     done_ += bytes;
     if (progress_) progress_(done_, total_);
   }
