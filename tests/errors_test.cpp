@@ -34,6 +34,7 @@
 #include "ops/host_device.h"
 #include "options.h"
 #include "reference/reference_backend.h"
+#include "support/decoder_probe.h"
 #include "support/engine_harness.h"
 #include "support/faulty_ops.h"
 #include "support/golden.h"
@@ -133,6 +134,15 @@ std::string model_error(const std::string& path,
   if (change) change(*config);
   const Backend backend = make_reference_backend();
   return text_of(Decoder::weight_bytes(file, *config, 64, *backend.ops));
+}
+
+// A model one tensor of which has a type without kernels, IQ2_XXS.
+std::string tensor_type_error() {
+  const ScratchFolder scratch;
+  const std::string path = scratch.path + "/tiny.gguf";
+  write_file(path, test::gguf_with_type(test::golden_dir() + "/tiny/wide/gguf/tiny-llama-256-q4_k.gguf",
+                                        "blk.0.attn_q.weight", 16));
+  return model_error(path);
 }
 
 std::string plan_error() {
@@ -447,8 +457,7 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
        [] { return model_error(tiny("llama"), [](DecoderConfig& c) { c.layers = 9; }); }},
       {Code::model_tensor_shape,
        [] { return model_error(tiny("llama"), [](DecoderConfig& c) { c.ffn = 97; }); }},
-      {Code::model_tensor_type,
-       [] { return model_error(test::golden_dir() + "/tiny/wide/gguf/tiny-llama-256-mixed.gguf"); }},
+      {Code::model_tensor_type, tensor_type_error},
       {Code::model_hash, other_bytes},
       {Code::model_format,
        [] {

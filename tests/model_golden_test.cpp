@@ -68,7 +68,7 @@ std::vector<TinyCase> tiny_cases() {
       cases.push_back({family, variant, cat("tiny-", family, "-", variant, ".gguf"), family});
     }
   }
-  for (const std::string variant : {"llama-256-q4_k", "qwen2-256-q4_k"}) {
+  for (const std::string variant : {"llama-256-q4_k", "qwen2-256-q4_k", "llama-256-mixed"}) {
     cases.push_back({"wide", variant, cat("tiny-", variant, ".gguf"), "wide"});
   }
   return cases;
@@ -81,19 +81,22 @@ INSTANTIATE_TEST_SUITE_P(Families, TinyModel, testing::ValuesIn(tiny_cases()), [
 });
 
 TEST(TinyModels, what_is_not_computed_here_is_refused_by_name) {
-  const auto load = [](const std::string& path) -> Error {
+  const auto refusal = [](const GgufFile& file) -> Error {
     const Backend backend = make_reference_backend();
-    const GgufFile file = GgufFile::open(test::golden_dir() + "/tiny/" + path).value();
     const Result<DecoderConfig> config = read_decoder_config(file);
     if (!config.ok()) return config.error();
     return Decoder::weight_bytes(file, *config, 64, *backend.ops).error();
   };
-  const Error architecture = load("gemma3/gguf/tiny-gemma3-f32.gguf");
+  const std::string tiny = test::golden_dir() + "/tiny/";
+  const Error architecture = refusal(GgufFile::open(tiny + "gemma3/gguf/tiny-gemma3-f32.gguf").value());
   EXPECT_EQ(architecture.code, Code::model_architecture);
   EXPECT_EQ(architecture.detail, "\"gemma3\", supported are llama, qwen2");
-  const Error type = load("wide/gguf/tiny-llama-256-mixed.gguf");
+  constexpr uint32_t kIq2Xxs = 16;
+  const std::string other =
+      test::gguf_with_type(tiny + "wide/gguf/tiny-llama-256-q4_k.gguf", "blk.0.attn_q.weight", kIq2Xxs);
+  const Error type = refusal(GgufFile::parse(std::as_bytes(std::span(other)), "other.gguf").value());
   EXPECT_EQ(type.code, Code::model_tensor_type);
-  EXPECT_NE(type.detail.find("Q2_K"), std::string::npos) << type.detail;
+  EXPECT_EQ(type.detail, "blk.0.attn_q.weight has type IQ2_XXS");
 }
 
 }  // namespace

@@ -86,6 +86,27 @@ inline std::vector<std::byte> random_rows(DType type, int64_t rows, int64_t cols
       case DType::q6_k:
         put_half(at + offsetof(BlockQ6_K, d), random.uniform(-0.0005f, 0.0005f));
         break;
+      case DType::q2_k:
+        put_half(at + offsetof(BlockQ2_K, d), random.uniform(0.0f, 0.04f));
+        put_half(at + offsetof(BlockQ2_K, dmin), random.uniform(0.0f, 0.04f));
+        break;
+      case DType::q3_k:
+        put_half(at + offsetof(BlockQ3_K, d), random.uniform(-0.01f, 0.01f));
+        break;
+      case DType::q8_k: {
+        const float d = random.uniform(-0.01f, 0.01f);
+        std::memcpy(bytes.data() + at, &d, 4);
+        break;
+      }
+      case DType::iq4_nl:
+        put_half(at, random.uniform(-0.01f, 0.01f));
+        break;
+      case DType::iq4_xs:
+        put_half(at, random.uniform(-0.0004f, 0.0004f));
+        break;
+      case DType::mxfp4:
+        bytes[at] = static_cast<std::byte>(121 + random.below(4));
+        break;
     }
   }
   return bytes;

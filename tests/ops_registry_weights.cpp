@@ -6,8 +6,9 @@
 namespace inferd::test {
 namespace {
 
-constexpr DType kTypes[] = {DType::f32,  DType::f16,  DType::bf16, DType::q4_0, DType::q4_1, DType::q5_0,
-                            DType::q5_1, DType::q8_0, DType::q4_k, DType::q5_k, DType::q6_k};
+constexpr DType kTypes[] = {DType::f32,  DType::f16,  DType::bf16,   DType::q4_0,   DType::q4_1, DType::q5_0,
+                            DType::q5_1, DType::q8_0, DType::q4_k,   DType::q5_k,   DType::q6_k, DType::q2_k,
+                            DType::q3_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4};
 
 // A linear's x: none, one, two; around panels of 8 and 32.
 constexpr int64_t kBatches[] = {0, 1, 2, 7, 31, 33};

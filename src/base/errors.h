@@ -92,7 +92,8 @@ enum ExitCode : int {
     "convert the model again with a current converter")                                                     \
   X(model_tensor_type, "E-MODEL-006", 500, kExitBadFile,                                                    \
     "model tensor has a type that is not supported here",                                                   \
-    "quantise the model to one of F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4_K Q5_K Q6_K")                    \
+    "quantise the model to one of F32 F16 BF16 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K "     \
+    "IQ4_NL IQ4_XS MXFP4")                                                                                  \
   X(model_hash, "E-MODEL-007", 500, kExitBadFile, "model file has other bytes than were pinned",            \
     "delete the file and fetch it again")                                                                   \
   X(model_format, "E-MODEL-008", 500, kExitBadFile, "model format that is not supported",                   \

@@ -39,13 +39,7 @@ struct Panels {
   }
 };
 
-bool in_blocks_of_32(DType type) {
-  return dtype_info(type).block_elements == 32;
-}
-bool in_blocks_of_256(DType type) {
-  return dtype_info(type).block_elements == 256;
-}
-
+// The packed form; of Q3_K it is that of Q6_K.
 QuantType quant_type(DType type) {
   switch (type) {
     case DType::q4_0:
@@ -63,13 +57,31 @@ QuantType quant_type(DType type) {
     case DType::q5_k:
       return kQ5_K;
     case DType::q6_k:
+    case DType::q3_k:
       return kQ6_K;
+    case DType::q2_k:
+      return kQ2_K;
+    case DType::q8_k:
+    case DType::iq4_nl:
+    case DType::iq4_xs:
+    case DType::mxfp4:
+      return kI8;
     case DType::f32:
     case DType::f16:
     case DType::bf16:
       break;
   }
   INFERD_CHECK(false, dtype_name(type), " is not quantised");
+}
+
+// What a weight of that type multiplies: activations that share a scale by 32 or by 256.
+bool in_blocks_of_256(DType type) {
+  if (!is_quantised(type)) return false;
+  const QuantType packed = quant_type(type);
+  return packed == kQ4_K || packed == kQ5_K || packed == kQ6_K || packed == kQ2_K;
+}
+bool in_blocks_of_32(DType type) {
+  return is_quantised(type) && !in_blocks_of_256(type);
 }
 
 }  // namespace

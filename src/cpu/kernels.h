@@ -33,7 +33,7 @@ struct QuantKernels {
   void (*spread)(uint8_t* values, const uint8_t* tile, int64_t blocks) = nullptr;
 };
 
-enum QuantType { kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4_K, kQ5_K, kQ6_K, kQuantTypes };
+enum QuantType { kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kI8, kQ4_K, kQ5_K, kQ6_K, kQ2_K, kQuantTypes };
 
 // Consecutive tiles of float weights times rows of x.
 struct FloatJob {

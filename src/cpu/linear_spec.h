@@ -150,6 +150,81 @@ inline float block(float acc, const BlockQ6_K& b, const int8_t* xq, float scale)
   return step(acc, dot, f16_to_f32(b.d), scale);
 }
 
+// Q2_K, sixteen parts. acc' as of Q4_K.
+inline float block(float acc, const BlockQ2_K& b, const int8_t* xq, float scale) {
+  int32_t dot = 0;
+  int32_t mins = 0;
+  for (int i = 0; i < 256; ++i) {
+    const int q = b.q[i / 128 * 32 + i % 32] >> (2 * (i % 128 / 32)) & 3;
+    dot += (b.scales[i / 16] & 15) * (q * xq[i]);
+    mins += (b.scales[i / 16] >> 4) * xq[i];
+  }
+  return step_k(acc, dot, mins, f16_to_f32(b.d), f16_to_f32(b.dmin), scale);
+}
+
+// Q3_K. acc' = fma(Σ sub-scale·Σ (q − 4)·xq, d · scale, acc)
+inline float block(float acc, const BlockQ3_K& b, const int8_t* xq, float scale) {
+  int32_t dot = 0;
+  for (int i = 0; i < 256; ++i) {
+    const int half = i / 128;
+    const int g = i % 128 / 32;
+    const int q = (b.q[half * 32 + i % 32] >> (2 * g) & 3) | (b.high[i % 32] >> (4 * half + g) & 1) << 2;
+    dot += q3_k_scale(b.scales, i / 16) * ((q - 4) * xq[i]);
+  }
+  return step(acc, dot, f16_to_f32(b.d), scale);
+}
+
+// ---- Signed bytes from a table, or as they are: blocks of 32, or parts of 32 of a block of 256, each with
+// its own activations' scale. acc' = fma(Σ v·xq, d · scale, acc), d a float: a part's scale times the
+// block's, exactly
+
+inline float signed_part(float acc, float d, const int8_t* v, const float* x) {
+  int8_t xq[32];
+  const float scale = quantise(xq, x, 32);
+  int32_t dot = 0;
+  for (int i = 0; i < 32; ++i) dot += v[i] * xq[i];
+  return step(acc, dot, d, scale);
+}
+
+template <class Values>
+void look_up(int8_t* v, const Values& values, const uint8_t* q) {
+  for (int i = 0; i < 32; ++i) v[i] = values[static_cast<size_t>(nibble(q, i))];
+}
+
+inline float signed_block(float acc, const BlockIQ4_NL& b, const float* x) {
+  int8_t v[32];
+  look_up(v, kIq4Values, b.q);
+  return signed_part(acc, f16_to_f32(b.d), v, x);
+}
+inline float signed_block(float acc, const BlockMXFP4& b, const float* x) {
+  int8_t v[32];
+  look_up(v, kMxfp4Values, b.q);
+  return signed_part(acc, mxfp4_scale(b.e), v, x);
+}
+inline float signed_block(float acc, const BlockIQ4_XS& b, const float* x) {
+  for (int s = 0; s < 8; ++s) {
+    int8_t v[32];
+    look_up(v, kIq4Values, b.q + 16 * s);
+    acc = signed_part(acc, f16_to_f32(b.d) * static_cast<float>(iq4_xs_scale(b, s)), v, x + 32 * s);
+  }
+  return acc;
+}
+inline float signed_block(float acc, const BlockQ8_K& b, const float* x) {
+  for (int s = 0; s < 8; ++s) acc = signed_part(acc, b.d, b.q + 32 * s, x + 32 * s);
+  return acc;
+}
+
+template <typename Block>
+float signed_row(const std::byte* w, const float* x, int64_t cols) {
+  float acc = 0;
+  for (int64_t k = 0; k < cols; k += Block::kElements) {
+    Block b;
+    std::memcpy(&b, w + k / Block::kElements * static_cast<int64_t>(sizeof(Block)), sizeof(Block));
+    acc = signed_block(acc, b, x + k);
+  }
+  return acc;
+}
+
 template <typename Block>
 float quantised_row(const std::byte* w, const float* x, int64_t cols) {
   float acc = 0;
@@ -207,6 +282,18 @@ inline float row(DType type, const std::byte* w, const float* x, int64_t cols) {
       return quantised_row<BlockQ5_K>(w, x, cols);
     case DType::q6_k:
       return quantised_row<BlockQ6_K>(w, x, cols);
+    case DType::q2_k:
+      return quantised_row<BlockQ2_K>(w, x, cols);
+    case DType::q3_k:
+      return quantised_row<BlockQ3_K>(w, x, cols);
+    case DType::q8_k:
+      return signed_row<BlockQ8_K>(w, x, cols);
+    case DType::iq4_nl:
+      return signed_row<BlockIQ4_NL>(w, x, cols);
+    case DType::iq4_xs:
+      return signed_row<BlockIQ4_XS>(w, x, cols);
+    case DType::mxfp4:
+      return signed_row<BlockMXFP4>(w, x, cols);
   }
   INFERD_CHECK(false, "dtype ", static_cast<int>(type));
 }

@@ -116,6 +116,105 @@ void pack_q6_k(uint8_t* out, const Rows& rows) {
   put_words(out + TileQ6_K::kHighAt, rows, offsetof(BlockQ6_K, high), TileQ6_K::kHighWords);
 }
 
+// The bits of the pairs are where Q6_K has its high ones.
+void pack_q2_k(uint8_t* out, const Rows& rows) {
+  put_halves(out, rows, offsetof(BlockQ2_K, d));
+  put_halves(out + TileQ2_K::kMinAt, rows, offsetof(BlockQ2_K, dmin));
+  for (size_t pair = 0; pair < TileQ2_K::kPairs; ++pair) {
+    const size_t first = offsetof(BlockQ2_K, scales) + 8 * (pair / 4) + 2 * (pair % 2) + pair / 2 % 2;
+    for (size_t r = 0; r < kTileRows; ++r) {
+      for (size_t s = 0; s < 2; ++s) {
+        const uint8_t packed = rows[r][first + 4 * s];
+        const size_t at = pair * 2 * kTileRows + 2 * r + s;
+        out[TileQ2_K::kScalesAt + at] = packed & 15;
+        out[TileQ2_K::kMinsAt + at] = packed >> 4;
+      }
+    }
+  }
+  put_words(out + TileQ2_K::kWordsAt, rows, offsetof(BlockQ2_K, q), TileQ2_K::kWords);
+}
+
+// The same values as a block of six bits: scales are bytes there, and q − 4 + 32 is 28 … 35.
+BlockQ6_K as_q6_k(const BlockQ3_K& b) {
+  BlockQ6_K wide = {};
+  wide.d = b.d;
+  for (int s = 0; s < 16; ++s) wide.scales[s] = static_cast<int8_t>(q3_k_scale(b.scales, s));
+  for (int half = 0; half < 2; ++half) {
+    for (int g = 0; g < 4; ++g) {
+      for (int j = 0; j < 32; ++j) {
+        const int low = b.q[half * 32 + j] >> (2 * g) & 3;
+        const int q = (low | (b.high[j] >> (4 * half + g) & 1) << 2) + 28;
+        uint8_t& byte = wide.low[half * 64 + g % 2 * 32 + j];
+        byte = static_cast<uint8_t>(byte | (q & 15) << (g < 2 ? 0 : 4));
+        wide.high[half * 32 + j] = static_cast<uint8_t>(wide.high[half * 32 + j] | (q >> 4) << (2 * g));
+      }
+    }
+  }
+  return wide;
+}
+
+void pack_q3_k(uint8_t* out, const Rows& rows) {
+  std::array<BlockQ6_K, kTileRows> wide;
+  Rows wide_rows;
+  for (size_t r = 0; r < kTileRows; ++r) {
+    BlockQ3_K narrow;
+    std::memcpy(&narrow, rows[r], sizeof narrow);
+    wide[r] = as_q6_k(narrow);
+    wide_rows[r] = reinterpret_cast<const uint8_t*>(&wide[r]);
+  }
+  pack_q6_k(out, wide_rows);
+}
+
+// Thirty-two signed bytes and their scale.
+struct SignedPart {
+  float d;
+  int8_t v[32];
+};
+
+void look_up(SignedPart& part, const std::array<int8_t, 16>& values, const uint8_t* q) {
+  for (size_t i = 0; i < 16; ++i) {
+    part.v[i] = values[q[i] & 15];
+    part.v[i + 16] = values[q[i] >> 4];
+  }
+}
+
+SignedPart part_of(const BlockIQ4_NL& b, int) {
+  SignedPart part = {.d = f16_to_f32(b.d)};
+  look_up(part, kIq4Values, b.q);
+  return part;
+}
+SignedPart part_of(const BlockMXFP4& b, int) {
+  SignedPart part = {.d = mxfp4_scale(b.e)};
+  look_up(part, kMxfp4Values, b.q);
+  return part;
+}
+SignedPart part_of(const BlockIQ4_XS& b, int s) {
+  SignedPart part = {.d = f16_to_f32(b.d) * static_cast<float>(iq4_xs_scale(b, s))};
+  look_up(part, kIq4Values, b.q + 16 * s);
+  return part;
+}
+SignedPart part_of(const BlockQ8_K& b, int s) {
+  SignedPart part = {.d = b.d};
+  std::memcpy(part.v, b.q + 32 * s, sizeof part.v);
+  return part;
+}
+
+template <class Block>
+void pack_signed(uint8_t* out, const Rows& rows) {
+  for (size_t r = 0; r < kTileRows; ++r) {
+    Block block;
+    std::memcpy(&block, rows[r], sizeof block);
+    for (int s = 0; s < Block::kElements / 32; ++s) {
+      const SignedPart part = part_of(block, s);
+      uint8_t* to = out + s * TileI8::kBytes;
+      std::memcpy(to + 4 * r, &part.d, 4);
+      for (size_t w = 0; w < TileI8::kWords; ++w) {
+        std::memcpy(to + TileI8::kWordsAt + w * kWordBytes + 4 * r, part.v + 4 * w, 4);
+      }
+    }
+  }
+}
+
 // How one type is packed: `elements` of sixteen rows, `file_bytes` each, become `tile_bytes` through pack().
 struct PackRule {
   int64_t elements;
@@ -156,6 +255,18 @@ PackRule rule_of(DType type) {
       return rule<BlockQ5_K>(TileQ5_K::kBytes, pack_k<BlockQ5_K, TileQ5_K>);
     case DType::q6_k:
       return rule<BlockQ6_K>(TileQ6_K::kBytes, pack_q6_k);
+    case DType::q2_k:
+      return rule<BlockQ2_K>(TileQ2_K::kBytes, pack_q2_k);
+    case DType::q3_k:
+      return rule<BlockQ3_K>(TileQ6_K::kBytes, pack_q3_k);
+    case DType::q8_k:
+      return rule<BlockQ8_K>(8 * TileI8::kBytes, pack_signed<BlockQ8_K>);
+    case DType::iq4_nl:
+      return rule<BlockIQ4_NL>(TileI8::kBytes, pack_signed<BlockIQ4_NL>);
+    case DType::iq4_xs:
+      return rule<BlockIQ4_XS>(8 * TileI8::kBytes, pack_signed<BlockIQ4_XS>);
+    case DType::mxfp4:
+      return rule<BlockMXFP4>(TileI8::kBytes, pack_signed<BlockMXFP4>);
   }
   INFERD_CHECK(false, "dtype ", static_cast<int>(type));
 }
@@ -170,9 +281,9 @@ void pack_tile(uint8_t* out, DType type, const std::byte* data, int64_t rows, in
   const PackRule rule = rule_of(type);
   const int64_t stride = row_bytes(type, cols);
   // Missing rows, and the rest of a bf16 row with an odd number of columns, read zeros.
-  constexpr int64_t kLongestBlock = 256;
+  constexpr int64_t kLongestBlock = 320;
   static constexpr uint8_t kZeros[kLongestBlock] = {};
-  static_assert(sizeof(BlockQ6_K) <= kLongestBlock);
+  static_assert(sizeof(BlockQ8_K) <= kLongestBlock);
   Rows at;
   for (int64_t r = 0; r < kTileRows; ++r) {
     at[static_cast<size_t>(r)] = r < rows ? reinterpret_cast<const uint8_t*>(data) + r * stride : kZeros;
@@ -262,6 +373,28 @@ void read_q6_k(float* out, const uint8_t* block, int64_t lane) {
   }
 }
 
+void read_q2_k(float* out, const uint8_t* block, int64_t lane) {
+  for (int i = 0; i < 256; ++i) {
+    const int half = i / 128;
+    const int s = i % 128 / 16;  // sub-block of the half
+    const int64_t at = (4 * half + 2 * (s % 2) + s / 2 % 2) * 2 * kTileRows + 2 * lane + s / 4;
+    const int q = byte_of(block + TileQ2_K::kWordsAt, lane, half * 32 + i % 32) >> (2 * (s / 2)) & 3;
+    out[i] =
+        half_of(block, lane) * static_cast<float>(block[TileQ2_K::kScalesAt + at]) * static_cast<float>(q) -
+        half_of(block + TileQ2_K::kMinAt, lane) * static_cast<float>(block[TileQ2_K::kMinsAt + at]);
+  }
+}
+
+void read_signed(float* out, const uint8_t* block, int64_t lane, int parts) {
+  for (int s = 0; s < parts; ++s, block += TileI8::kBytes, out += 32) {
+    float d = 0;
+    std::memcpy(&d, block + 4 * lane, 4);
+    for (int i = 0; i < 32; ++i) {
+      out[i] = d * static_cast<float>(static_cast<int8_t>(byte_of(block + TileI8::kWordsAt, lane, i)));
+    }
+  }
+}
+
 void read_floats(float* out, DType type, const uint8_t* tile, int64_t lane, int64_t cols) {
   for (int64_t k = 0; k < cols; ++k) {
     if (type == DType::f32) {
@@ -293,7 +426,16 @@ void read_block(float* out, DType type, const uint8_t* block, int64_t lane) {
     case DType::q5_k:
       return read_k<TileQ5_K>(out, block, lane);
     case DType::q6_k:
+    case DType::q3_k:
       return read_q6_k(out, block, lane);
+    case DType::q2_k:
+      return read_q2_k(out, block, lane);
+    case DType::iq4_nl:
+    case DType::mxfp4:
+      return read_signed(out, block, lane, 1);
+    case DType::iq4_xs:
+    case DType::q8_k:
+      return read_signed(out, block, lane, 8);
     case DType::f32:
     case DType::f16:
     case DType::bf16:

@@ -43,6 +43,15 @@ struct TileQ8_0 {
   static constexpr int kBytes = kWordsAt + kWords * kWordBytes;
 };
 
+// Signed bytes with a float for each 32 of them: IQ4_NL and MXFP4 looked up in their tables, the eight parts
+// of an IQ4_XS block with their scales multiplied in (exactly: 11 by 6 bits), and Q8_K. The floats come
+// first.
+struct TileI8 {
+  static constexpr int kWordsAt = kWordBytes;
+  static constexpr int kWords = 8;
+  static constexpr int kBytes = kWordsAt + kWords * kWordBytes;
+};
+
 // Blocks of 256 elements. Two sub-blocks that share words, one in the low and one in the high halves of the
 // bytes, make a pair; scales and mins are bytes, [pair][row][2]. Then come high bits, then the words of the
 // low bits.
@@ -52,7 +61,8 @@ struct TileQ8_0 {
 // 4 + w in the second. Q6_K: a half of the block (128 elements) has sub-blocks s = 0 … 7 of sixteen; pair 4 ·
 // half + 2 · j + g (j, g = 0, 1) is its sub-blocks 2g + j and 2g + j + 4, words 4 · pair … + 3. The file's
 // bytes of high bits are words [half][j][4]: bits 2g and 2g + 1 belong to the pair's first, 2g + 4 and 2g + 5
-// to its second sub-block.
+// to its second sub-block. Q2_K has the pairs of Q6_K, and only those words, [half][j][4], as the file has
+// them. Q3_K is packed as the Q6_K block of the same values: q − 4 is stored plus 32.
 struct TileQ4_K {
   static constexpr int kMax = 15;
   static constexpr int kPairs = 4;
@@ -88,6 +98,17 @@ struct TileQ6_K {
   static constexpr int kBytes = kWordsAt + kWords * kWordBytes;
 };
 
+struct TileQ2_K {
+  static constexpr int kMax = 3;
+  static constexpr int kPairs = 8;
+  static constexpr int kMinAt = kHalfBytes;
+  static constexpr int kScalesAt = 2 * kHalfBytes;
+  static constexpr int kMinsAt = kScalesAt + kPairs * 2 * kTileRows;
+  static constexpr int kWordsAt = kMinsAt + kPairs * 2 * kTileRows;
+  static constexpr int kWords = 16;
+  static constexpr int kBytes = kWordsAt + kWords * kWordBytes;
+};
+
 // F32 and F16 tiles are (cols, 16 rows). BF16 tiles are (cols / 2 rounded up, 16 rows, 2 neighbouring cols),
 // the last col of an odd number filled up with zero.
 
@@ -108,7 +129,7 @@ template <size_t kColumns>
 struct Record256 {
   int32_t words[64][kColumns];
   float scale[kColumns];
-  // Σq of the two sub-blocks of a Q6_K pair, as the 16-bit halves of a word.
+  // Σq of the two sub-blocks of a Q6_K or Q2_K pair, as the 16-bit halves of a word.
   int32_t sums_16[8][kColumns];
   int32_t sums_32[4][kColumns];  // likewise of a Q4_K or Q5_K pair
 };

@@ -70,6 +70,12 @@ constexpr auto kComputeTypes = std::to_array<ComputeType>({
     {12, DType::q4_k},
     {13, DType::q5_k},
     {14, DType::q6_k},
+    {10, DType::q2_k},
+    {11, DType::q3_k},
+    {15, DType::q8_k},
+    {20, DType::iq4_nl},
+    {23, DType::iq4_xs},
+    {39, DType::mxfp4},
 });
 static_assert(kComputeTypes.size() == kDTypes);
 

@@ -99,6 +99,52 @@ void expand(const BlockQ6_K& b, float* out) {
   }
 }
 
+void expand(const BlockQ2_K& b, float* out) {
+  for (size_t i = 0; i < 256; ++i) {
+    const uint8_t scale = b.scales[i / 16];
+    const int q = b.q[i / 128 * 32 + i % 32] >> (2 * (i % 128 / 32)) & 3;
+    out[i] = f16_to_f32(b.d) * static_cast<float>(scale & 15) * static_cast<float>(q) -
+             f16_to_f32(b.dmin) * static_cast<float>(scale >> 4);
+  }
+}
+
+void expand(const BlockQ3_K& b, float* out) {
+  for (size_t i = 0; i < 256; ++i) {
+    const size_t half = i / 128;
+    const size_t g = i % 128 / 32;
+    const int low = b.q[half * 32 + i % 32] >> (2 * g) & 3;
+    const int high = b.high[i % 32] >> (4 * half + g) & 1;
+    const float scale = f16_to_f32(b.d) * static_cast<float>(q3_k_scale(b.scales, static_cast<int>(i / 16)));
+    out[i] = scale * static_cast<float>((low | high << 2) - 4);
+  }
+}
+
+void expand(const BlockQ8_K& b, float* out) {
+  for (size_t i = 0; i < 256; ++i) out[i] = b.d * static_cast<float>(b.q[i]);
+}
+
+void expand(const BlockIQ4_NL& b, float* out) {
+  for (size_t i = 0; i < 32; ++i) {
+    out[i] = f16_to_f32(b.d) * static_cast<float>(kIq4Values[static_cast<size_t>(nibble(b.q, i))]);
+  }
+}
+
+void expand(const BlockIQ4_XS& b, float* out) {
+  for (size_t i = 0; i < 256; ++i) {
+    const size_t s = i / 32;
+    const uint8_t byte = b.q[16 * s + i % 16];
+    const int q = i % 32 < 16 ? low_half(byte) : high_half(byte);
+    const float scale = f16_to_f32(b.d) * static_cast<float>(iq4_xs_scale(b, static_cast<int>(s)));
+    out[i] = scale * static_cast<float>(kIq4Values[static_cast<size_t>(q)]);
+  }
+}
+
+void expand(const BlockMXFP4& b, float* out) {
+  for (size_t i = 0; i < 32; ++i) {
+    out[i] = mxfp4_scale(b.e) * static_cast<float>(kMxfp4Values[static_cast<size_t>(nibble(b.q, i))]);
+  }
+}
+
 template <typename Block>
 void expand_row(std::span<float> out, std::span<const std::byte> bytes) {
   for (size_t i = 0; i * Block::kElements < out.size(); ++i) {
@@ -145,6 +191,24 @@ void dequantise_row(std::span<float> out, DType type, std::span<const std::byte>
       return;
     case DType::q6_k:
       expand_row<BlockQ6_K>(out, bytes);
+      return;
+    case DType::q2_k:
+      expand_row<BlockQ2_K>(out, bytes);
+      return;
+    case DType::q3_k:
+      expand_row<BlockQ3_K>(out, bytes);
+      return;
+    case DType::q8_k:
+      expand_row<BlockQ8_K>(out, bytes);
+      return;
+    case DType::iq4_nl:
+      expand_row<BlockIQ4_NL>(out, bytes);
+      return;
+    case DType::iq4_xs:
+      expand_row<BlockIQ4_XS>(out, bytes);
+      return;
+    case DType::mxfp4:
+      expand_row<BlockMXFP4>(out, bytes);
       return;
   }
   INFERD_CHECK(false, "dtype ", static_cast<int>(type));

@@ -44,8 +44,26 @@ TEST_P(Dequantise, equals_the_golden_blocks_bit_for_bit) {
 
 INSTANTIATE_TEST_SUITE_P(EveryType, Dequantise,
                          testing::Values(DType::f16, DType::bf16, DType::q4_0, DType::q4_1, DType::q5_0,
-                                         DType::q5_1, DType::q8_0, DType::q4_k, DType::q5_k, DType::q6_k),
+                                         DType::q5_1, DType::q8_0, DType::q4_k, DType::q5_k, DType::q6_k,
+                                         DType::q2_k, DType::q3_k, DType::iq4_nl, DType::iq4_xs,
+                                         DType::mxfp4),
                          [](const auto& instance) { return std::string(dtype_name(instance.param)); });
+
+// Has no golden file: gguf-py does not read it.
+TEST(Dequantise, multiplies_the_bytes_of_q8_k_by_a_float) {
+  BlockQ8_K blocks[2] = {};
+  blocks[0].d = 0.1f;
+  blocks[1].d = -3.0f;
+  for (int i = 0; i < 256; ++i) blocks[0].q[i] = blocks[1].q[i] = static_cast<int8_t>(i - 128);
+  blocks[0].sums[0] = 999;
+  std::vector<float> out(512);
+  reference::dequantise_row(out, DType::q8_k, std::as_bytes(std::span(blocks)));
+  EXPECT_EQ(out[0], 0.1f * -128.0f);
+  EXPECT_EQ(out[128], 0.0f);
+  EXPECT_EQ(out[255], 0.1f * 127.0f);
+  EXPECT_EQ(out[256], 384.0f);
+  EXPECT_EQ(out[511], -381.0f);
+}
 
 // The bookkeeping of a step, by literal values.
 TEST(BeginStep, enters_new_sequences_and_derives_the_batch) {

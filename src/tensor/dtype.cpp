@@ -23,6 +23,12 @@ constexpr std::array<DTypeInfo, kDTypes> kInfo = {{
     block_info<BlockQ4_K>("Q4_K"),
     block_info<BlockQ5_K>("Q5_K"),
     block_info<BlockQ6_K>("Q6_K"),
+    block_info<BlockQ2_K>("Q2_K"),
+    block_info<BlockQ3_K>("Q3_K"),
+    block_info<BlockQ8_K>("Q8_K"),
+    block_info<BlockIQ4_NL>("IQ4_NL"),
+    block_info<BlockIQ4_XS>("IQ4_XS"),
+    block_info<BlockMXFP4>("MXFP4"),
 }};
 
 }  // namespace

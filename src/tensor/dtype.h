@@ -8,8 +8,26 @@
 
 namespace inferd {
 
-enum class DType : uint8_t { f32, f16, bf16, q4_0, q4_1, q5_0, q5_1, q8_0, q4_k, q5_k, q6_k };
-inline constexpr int kDTypes = 11;
+enum class DType : uint8_t {
+  f32,
+  f16,
+  bf16,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q8_0,
+  q4_k,
+  q5_k,
+  q6_k,
+  q2_k,
+  q3_k,
+  q8_k,
+  iq4_nl,
+  iq4_xs,
+  mxfp4,
+};
+inline constexpr int kDTypes = 17;
 
 struct DTypeInfo {
   std::string_view name;   // as GGUF tools print it: "Q4_K"

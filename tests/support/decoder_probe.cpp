@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "lab/score.h"
@@ -44,6 +45,17 @@ std::vector<float> DecoderProbe::feed_last(std::span<const int32_t> ids) {
   }
   const std::span<const float> logits = model_->feed(ids, 1);
   return {logits.begin(), logits.end()};
+}
+
+std::string gguf_with_type(const std::string& path, std::string_view tensor, uint32_t ggml_type) {
+  const GgufFile file = must(GgufFile::open(path));
+  const GgufTensor* found = must(file.tensor(tensor));
+  std::string bytes(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
+  // An entry is: length of the name and the name, number of dimensions, dimensions, type (gguf.h).
+  const size_t at =
+      static_cast<size_t>(found->entry_offset) + 8 + tensor.size() + 4 + 8 * static_cast<size_t>(found->dims);
+  std::memcpy(bytes.data() + at, &ggml_type, sizeof ggml_type);
+  return bytes;
 }
 
 int32_t arg_max(std::span<const float> logits) {

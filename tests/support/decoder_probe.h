@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lab/sequence_logits.h"
@@ -36,6 +37,10 @@ class DecoderProbe {
  private:
   std::unique_ptr<SequenceLogits> model_;
 };
+
+// The bytes of a GGUF file, but that they say of one tensor that it has another type, one whose blocks have
+// as many elements and no more bytes.
+std::string gguf_with_type(const std::string& path, std::string_view tensor, uint32_t ggml_type);
 
 int32_t arg_max(std::span<const float> logits);
 

@@ -90,21 +90,29 @@ void spread_nibbles(uint8_t* values, const uint8_t* tile, int64_t blocks) {
   }
 }
 
-template <size_t kColumns>
-void q8_0_panel(const TileJob& job) {
+// Signed bytes; the two types differ in how they store the scales of the rows.
+struct Q8_0 : TileQ8_0 {
+  INFERD_SIMD F32x16 scales(const uint8_t* block) { return load_f16(block); }
+};
+struct I8 : TileI8 {
+  INFERD_SIMD F32x16 scales(const uint8_t* block) { return load(reinterpret_cast<const float*>(block)); }
+};
+
+template <class Format, size_t kColumns>
+void signed_panel(const TileJob& job) {
   const auto* x = static_cast<const Record32<kColumns>*>(job.x);
   const uint8_t* block = job.tile;
   Accumulators<kColumns> acc;
   each<kColumns>([&](auto c) INFERD_INLINE { acc.v[c] = zero(); });
-  for (int64_t b = 0; b < job.blocks; ++b, ++x, block += TileQ8_0::kBytes) {
-    prefetch_ahead<TileQ8_0::kBytes>(block);
+  for (int64_t b = 0; b < job.blocks; ++b, ++x, block += Format::kBytes) {
+    prefetch_ahead<Format::kBytes>(block);
     SignedDot dot[kColumns];
     each<kColumns>([&](auto c) INFERD_INLINE { dot[c] = signed_begin(x->minus_16[c]); });
     each<8>([&](auto g) INFERD_INLINE {
-      const SignedWeights w = load_signed(block + TileQ8_0::kWordsAt + kWordBytes * g);
+      const SignedWeights w = load_signed(block + Format::kWordsAt + kWordBytes * g);
       each<kColumns>([&](auto c) INFERD_INLINE { dot[c] = signed_more(dot[c], w, x->words[g][c]); });
     });
-    const F32x16 d = load_f16(block);
+    const F32x16 d = Format::scales(block);
     each<kColumns>([&](auto c) INFERD_INLINE {
       acc.v[c] = fma(to_f32(signed_finish(dot[c])), mul(d, set1(x->scale[c])), acc.v[c]);
     });
@@ -164,6 +172,22 @@ struct Q6_K : TileQ6_K {
   }
 };
 
+struct Q2_K : TileQ2_K {
+  static constexpr int kOuter = 4;  // 2 · half + j
+  static constexpr int kInner = 2;  // g
+  static constexpr int kSubWords = 4;
+  static constexpr bool kMin = true;
+  INFERD_SIMD const uint8_t* word_at(const uint8_t* block, int64_t outer, int, int w) {
+    return block + kWordsAt + kWordBytes * (4 * outer + w);
+  }
+  INFERD_SIMD U8x64 word(const uint8_t* block, int64_t outer, int inner, int s, int w) {
+    return two_bits(load_bytes(word_at(block, outer, inner, w)), inner + 2 * s);
+  }
+  INFERD_SIMD int64_t first_word(int64_t outer, int inner, int s) {
+    return Q6_K::first_word(outer, inner, s);
+  }
+};
+
 template <class Format, size_t kColumns, bool kSpread>
 void k_panel(const TileJob& job) {
   constexpr int depth = kDepth<Format::kMax>;
@@ -184,8 +208,10 @@ void k_panel(const TileJob& job) {
         const uint8_t* scales = block + Format::kScalesAt + pair * 2 * kTileRows;
         if constexpr (Format::kMin) {
           const Pairs mins = load_unsigned_pairs(block + Format::kMinsAt + pair * 2 * kTileRows);
-          each<kColumns>([&](auto c)
-                             INFERD_INLINE { offset[c] = pairs_dot(offset[c], mins, x->sums_32[pair][c]); });
+          each<kColumns>([&](auto c) INFERD_INLINE {
+            const int32_t sums = sub_words == 4 ? x->sums_16[pair][c] : x->sums_32[pair][c];
+            offset[c] = pairs_dot(offset[c], mins, sums);
+          });
         } else {
           const Pairs factors = load_signed_pairs(scales);
           each<kColumns>(
@@ -277,10 +303,14 @@ void add_quant_kernels(Kernels& kernels) {
   kernels.quant[kQ4_1] = nibble_kernels<TileQ4_1>();
   kernels.quant[kQ5_0] = nibble_kernels<TileQ5_0>();
   kernels.quant[kQ5_1] = nibble_kernels<TileQ5_1>();
-  each<kWidths>([&](auto i) INFERD_INLINE { kernels.quant[kQ8_0].panel[i] = q8_0_panel<1 << i>; });
+  each<kWidths>([&](auto i) INFERD_INLINE {
+    kernels.quant[kQ8_0].panel[i] = signed_panel<Q8_0, 1 << i>;
+    kernels.quant[kI8].panel[i] = signed_panel<I8, 1 << i>;
+  });
   kernels.quant[kQ4_K] = k_kernels<Q4_K>();
   kernels.quant[kQ5_K] = k_kernels<Q5_K>();
   kernels.quant[kQ6_K] = k_kernels<Q6_K>();
+  kernels.quant[kQ2_K] = k_kernels<Q2_K>();
 }
 
 }  // namespace inferd::cpu::INFERD_ISA_NAMESPACE

@@ -201,6 +201,12 @@ INFERD_SIMD U8x64 with_two_bits(U8x64 a, U8x64 high, int index) {
           _mm256_or_si256(a.hi, moved_to_bit_4(high.hi, 2 * index, 0x30))};
 }
 
+INFERD_SIMD U8x64 two_bits(U8x64 a, int index) {
+  const __m256i mask = _mm256_set1_epi8(3);
+  return {_mm256_and_si256(_mm256_srli_epi16(a.lo, 2 * index), mask),
+          _mm256_and_si256(_mm256_srli_epi16(a.hi, 2 * index), mask)};
+}
+
 // vpmaddubsw adds two products to 16 bits with saturation, and the sums are added in 16 bits: kDepth terms of at most
 // 2 · 127 · kMax each must stay within 32,767. That gives 8 for weights up to 15 (8 · 3,810 = 30,480), 4 up to 31
 // (31,496), 2 up to 63 (32,004).

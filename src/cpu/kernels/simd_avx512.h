@@ -141,6 +141,10 @@ INFERD_SIMD U8x64 with_two_bits(U8x64 a, U8x64 high, int index) {
   return or_moved_to_bit_4(a, high, 2 * index, 0x30);
 }
 
+INFERD_SIMD U8x64 two_bits(U8x64 a, int index) {
+  return _mm512_and_si512(_mm512_srli_epi16(a, static_cast<Shift16>(2 * index)), _mm512_set1_epi8(3));
+}
+
 // vpdpbusd adds to 32 bits and cannot overflow here. Depth 4 keeps two chains of its 4 to 5 cycles in flight per block.
 template <int kMax>
 inline constexpr int kDepth = 4;

@@ -250,6 +250,12 @@ INFERD_SIMD U8x64 with_two_bits(U8x64 a, U8x64 high, int index) {
   return a;
 }
 
+// Bits 2·index and 2·index + 1 of each byte.
+INFERD_SIMD U8x64 two_bits(U8x64 a, int index) {
+  for (int i = 0; i < 64; ++i) a.v[i] = static_cast<uint8_t>(a.v[i] >> (2 * index) & 3);
+  return a;
+}
+
 INFERD_SIMD int32_t signed_byte(int32_t x, int j) { return static_cast<int8_t>(static_cast<uint32_t>(x) >> (8 * j)); }
 
 // A sum of products of unsigned weights ≤ kMax with activations in −127 … 127. At most kDepth<kMax> terms of four
