@@ -107,6 +107,9 @@ inline std::vector<std::byte> random_rows(DType type, int64_t rows, int64_t cols
       case DType::mxfp4:
         bytes[at] = static_cast<std::byte>(121 + random.below(4));
         break;
+      case DType::f8_e4m3:
+        if ((bytes[at] & std::byte{0x7F}) == std::byte{0x7F}) bytes[at] = std::byte{0x38};  // no NaN
+        break;
     }
   }
   return bytes;
@@ -116,12 +119,22 @@ inline std::vector<std::byte> random_rows(DType type, int64_t rows, int64_t cols
 struct OwnedGroup {
   std::vector<std::byte> bytes;
   RowGroup group;
+  std::vector<float> scales = {};
 };
+
+// Scales for blocks of that size, such that the numbers of random bytes come to about 1.
+inline void add_scales(OwnedGroup& owned, int64_t block_rows, int64_t block_cols, Random& random) {
+  const int64_t count =
+      (owned.group.rows + block_rows - 1) / block_rows * ((owned.group.cols + block_cols - 1) / block_cols);
+  owned.scales = random.floats(count, 0.001f, 0.02f);
+  owned.group.scales = {owned.scales, block_rows, block_cols};
+}
 
 inline OwnedGroup random_group(const std::string& name, DType type, int64_t rows, int64_t cols,
                                Random& random) {
   OwnedGroup owned{random_rows(type, rows, cols, random), {name, type, rows, cols, {}}};
   owned.group.data = owned.bytes;
+  if (type == DType::f8_e4m3) add_scales(owned, 128, 128, random);
   return owned;
 }
 

@@ -3,6 +3,7 @@
 #include <sanitizer/asan_interface.h>
 
 #include <cmath>
+#include <limits>
 
 #include "reference/reference_backend.h"
 
@@ -322,7 +323,10 @@ std::unique_ptr<PackedWeight> Rig::pack(std::vector<OwnedGroup> groups) {
   }
   expect(weight->rows() == rows && weight->cols() == views.front().cols,
          "rows and cols of the packed weight");
-  for (OwnedGroup& group : groups) std::fill(group.bytes.begin(), group.bytes.end(), std::byte{0xFF});
+  for (OwnedGroup& group : groups) {
+    std::fill(group.bytes.begin(), group.bytes.end(), std::byte{0xFF});
+    std::fill(group.scales.begin(), group.scales.end(), std::numeric_limits<float>::quiet_NaN());
+  }
   return weight;
 }
 

@@ -6,9 +6,10 @@
 namespace inferd::test {
 namespace {
 
-constexpr DType kTypes[] = {DType::f32,  DType::f16,  DType::bf16,   DType::q4_0,   DType::q4_1, DType::q5_0,
-                            DType::q5_1, DType::q8_0, DType::q4_k,   DType::q5_k,   DType::q6_k, DType::q2_k,
-                            DType::q3_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4};
+constexpr DType kTypes[] = {DType::f32,    DType::f16,   DType::bf16,   DType::q4_0, DType::q4_1,
+                            DType::q5_0,   DType::q5_1,  DType::q8_0,   DType::q4_k, DType::q5_k,
+                            DType::q6_k,   DType::q2_k,  DType::q3_k,   DType::q8_k, DType::iq4_nl,
+                            DType::iq4_xs, DType::mxfp4, DType::f8_e4m3};
 
 // A linear's x: none, one, two; around panels of 8 and 32.
 constexpr int64_t kBatches[] = {0, 1, 2, 7, 31, 33};
@@ -24,7 +25,7 @@ std::vector<OwnedGroup> every_type(Random& random) {
   std::vector<OwnedGroup> groups;
   for (const DType type : kTypes) {
     groups.push_back(
-        random_group(cat("w.", dtype_name(type)), type, 5 + 3 * static_cast<int>(type), 512, random));
+        random_group(cat("w.", dtype_name(type)), type, 5 + 2 * static_cast<int>(type), 512, random));
   }
   return groups;
 }
@@ -68,6 +69,27 @@ void add_linear_cases(std::vector<VerbCase>& cases, DType type) {
   }
   for (const int64_t c : cols) add(19, c, ++at % 2 == 0);
   add(200, 512, true);
+}
+
+// Scales for a whole tensor, for each output, and none.
+void add_scale_cases(std::vector<VerbCase>& cases) {
+  constexpr int64_t kRows = 200;
+  constexpr int64_t kCols = 515;
+  for (const int64_t block_rows : {kRows, int64_t{1}, int64_t{0}}) {
+    const std::string scales = block_rows == kRows ? "one scale"
+                               : block_rows == 1   ? "a scale a row"
+                                                   : "no scales";
+    cases.push_back({.name = cat("linear F8_E4M3 with ", scales),
+                     .verb = "linear",
+                     .weight = DType::f8_e4m3,
+                     .tolerance = Tolerance::float_weights,
+                     .run = [=](Rig& rig) {
+                       std::vector<OwnedGroup> groups = one_group(DType::f8_e4m3, kRows, kCols, rig.random());
+                       groups.front().group.scales = {};
+                       if (block_rows > 0) add_scales(groups.front(), block_rows, kCols, rig.random());
+                       linears(rig, std::move(groups), true, kBatches);
+                     }});
+  }
 }
 
 void add_gather_cases(std::vector<VerbCase>& cases, DType type) {
@@ -135,6 +157,7 @@ std::vector<VerbCase> weight_cases() {
     add_linear_cases(cases, type);
     add_gather_cases(cases, type);
   }
+  add_scale_cases(cases);
   cases.push_back({.name = "linear of every type at once",
                    .verb = "linear",
                    .tolerance = Tolerance::int8_activations,

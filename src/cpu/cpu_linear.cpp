@@ -69,9 +69,10 @@ QuantType quant_type(DType type) {
     case DType::f32:
     case DType::f16:
     case DType::bf16:
+    case DType::f8_e4m3:
       break;
   }
-  INFERD_CHECK(false, dtype_name(type), " is not quantised");
+  INFERD_CHECK(false, dtype_name(type), " is not quantised in blocks");
 }
 
 // What a weight of that type multiplies: activations that share a scale by 32 or by 256.
@@ -173,9 +174,10 @@ void CpuOps::linear(MatrixView y, ConstMatrixView x, const PackedWeight& weight,
         job.x_pairs = scratch_.bf16_pairs + column * job.x_stride;
         return kernels_.linear_bf16_dot(job);
       }
-      (group->dtype == DType::f32   ? kernels_.linear_f32
-       : group->dtype == DType::f16 ? kernels_.linear_f16
-                                    : kernels_.linear_bf16)(job);
+      (group->dtype == DType::f32    ? kernels_.linear_f32
+       : group->dtype == DType::f16  ? kernels_.linear_f16
+       : group->dtype == DType::bf16 ? kernels_.linear_bf16
+                                     : kernels_.linear_f8)(job);
       return;
     }
 
@@ -216,6 +218,15 @@ void CpuOps::gather_rows(MatrixView x, const PackedWeight& table, const int32_t*
 
 Result<std::unique_ptr<PackedWeight>> CpuOps::pack(std::span<const RowGroup> groups) {
   INFERD_TRY_STATUS(check_groups(groups));
+  for (const RowGroup& group : groups) {
+    const BlockScales& scales = group.scales;
+    if (scales.values.empty() || scales.block_cols >= group.cols || scales.block_cols % kScaleCols == 0)
+      continue;
+    return Error{
+        .code = Code::model_tensor_type,
+        .detail = cat(group.name, ": scales for blocks of ", scales.block_cols, " columns; ",
+                      dtype_name(group.dtype), " needs a multiple of ", kScaleCols, ", or all ", group.cols)};
+  }
   INFERD_TRY(SlabPart memory,
              slabs_.take(CpuWeight::bytes_of(groups), groups.empty() ? "weights" : groups.front().name));
   return std::unique_ptr<PackedWeight>(std::make_unique<CpuWeight>(groups, std::move(memory), pool_));

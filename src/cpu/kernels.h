@@ -97,6 +97,7 @@ struct Kernels {
   void (*linear_f32)(const FloatJob& job) = nullptr;
   void (*linear_f16)(const FloatJob& job) = nullptr;
   void (*linear_bf16)(const FloatJob& job) = nullptr;
+  void (*linear_f8)(const FloatJob& job) = nullptr;
   // The same by bf16 dot products, and x rounded for it: n floats to bf16, ties to even, in pairs of
   // neighbours, the last one filled up with zero. Null where the level has no such instruction.
   void (*linear_bf16_dot)(const FloatJob& job) = nullptr;

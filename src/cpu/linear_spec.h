@@ -254,7 +254,10 @@ inline uint16_t half_at(const std::byte* w, int64_t k) {
 }
 
 // One output: the row `w` of a weight as the file stores it, times x. A bias is added to it afterwards.
-inline float row(DType type, const std::byte* w, const float* x, int64_t cols) {
+// `scales` are those of the row's blocks of `block_cols` columns, of F8_E4M3 only: the weight times its
+// scale, rounded, is what the fma takes; null: all are 1.
+inline float row(DType type, const std::byte* w, const float* x, int64_t cols, const float* scales = nullptr,
+                 int64_t block_cols = 1) {
   switch (type) {
     case DType::f32:
       return float_row(x, cols, [w](int64_t k) {
@@ -294,6 +297,10 @@ inline float row(DType type, const std::byte* w, const float* x, int64_t cols) {
       return signed_row<BlockIQ4_XS>(w, x, cols);
     case DType::mxfp4:
       return signed_row<BlockMXFP4>(w, x, cols);
+    case DType::f8_e4m3:
+      return float_row(x, cols, [=](int64_t k) {
+        return e4m3_to_f32(static_cast<uint8_t>(w[k])) * (scales == nullptr ? 1.0f : scales[k / block_cols]);
+      });
   }
   INFERD_CHECK(false, "dtype ", static_cast<int>(type));
 }

@@ -16,9 +16,10 @@ using test::GuardedMatrix;
 using test::OwnedGroup;
 using test::Random;
 
-constexpr DType kTypes[] = {DType::f32,  DType::f16,  DType::bf16,   DType::q4_0,   DType::q4_1, DType::q5_0,
-                            DType::q5_1, DType::q8_0, DType::q4_k,   DType::q5_k,   DType::q6_k, DType::q2_k,
-                            DType::q3_k, DType::q8_k, DType::iq4_nl, DType::iq4_xs, DType::mxfp4};
+constexpr DType kTypes[] = {DType::f32,    DType::f16,   DType::bf16,   DType::q4_0, DType::q4_1,
+                            DType::q5_0,   DType::q5_1,  DType::q8_0,   DType::q4_k, DType::q5_k,
+                            DType::q6_k,   DType::q2_k,  DType::q3_k,   DType::q8_k, DType::iq4_nl,
+                            DType::iq4_xs, DType::mxfp4, DType::f8_e4m3};
 
 Backend backend_of(IsaLevel level, int threads) {
   auto backend = make_cpu_backend({.threads = threads, .isa = level, .pin = false});
@@ -55,8 +56,13 @@ std::vector<float> by_spec(const std::vector<OwnedGroup>& groups, const std::vec
     int64_t row = 0;
     for (const OwnedGroup& g : groups) {
       for (int64_t r = 0; r < g.group.rows; ++r, ++row) {
+        const BlockScales& scales = g.group.scales;
+        const float* of_row =
+            scales.values.empty()
+                ? nullptr
+                : scales.values.data() + r / scales.block_rows * ((cols - 1) / scales.block_cols + 1);
         const float dot = cpu::spec::row(g.group.dtype, g.bytes.data() + r * row_bytes(g.group.dtype, cols),
-                                         x.data() + c * cols, cols);
+                                         x.data() + c * cols, cols, of_row, scales.block_cols);
         y.push_back(bias.empty() ? dot : dot + bias[static_cast<size_t>(row)]);
       }
     }
@@ -161,12 +167,39 @@ TEST_P(Linear, equals_the_formula_at_odd_shapes) {
   }
 }
 
+TEST_P(Linear, takes_scales_for_blocks_of_other_sizes) {
+  const Backend backend = backend_of(GetParam(), 2);
+  uint64_t seed = 60;
+  for (const int64_t cols : {100, 128, 129, 300, 520}) {
+    for (const auto& [block_rows, block_cols] :
+         {std::pair<int64_t, int64_t>{37, cols}, {1, cols}, {1, 1024}, {3, 128}, {16, 256}, {128, 128}}) {
+      Random random(++seed);
+      std::vector<OwnedGroup> groups;
+      groups.push_back(test::random_group("w", DType::f8_e4m3, 37, cols, random));
+      test::add_scales(groups.front(), block_rows, block_cols, random);
+      expect_spec(*backend.ops, groups, 6, {1, 2, 6}, true, seed);
+    }
+  }
+}
+
+TEST_P(Linear, refuses_scales_for_columns_that_it_does_not_keep_apart) {
+  const Backend backend = backend_of(GetParam(), 1);
+  Random random(70);
+  OwnedGroup owned = test::random_group("w", DType::f8_e4m3, 4, 256, random);
+  test::add_scales(owned, 64, 64, random);
+  const auto refused = backend.ops->pack(std::span(&owned.group, 1));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::model_tensor_type);
+  EXPECT_EQ(refused.error().detail,
+            "w: scales for blocks of 64 columns; F8_E4M3 needs a multiple of 128, or all 256");
+}
+
 TEST_P(Linear, switches_type_inside_one_weight) {
   const Backend backend = backend_of(GetParam(), 2);
   Random random(21);
   std::vector<OwnedGroup> groups;
   for (const DType type : kTypes)
-    groups.push_back(test::random_group("w", type, 5 + 3 * static_cast<int>(type), 512, random));
+    groups.push_back(test::random_group("w", type, 5 + 2 * static_cast<int>(type), 512, random));
   expect_spec(*backend.ops, groups, 33, {1, 2, 3, 4, 5, 32, 33}, true, 22);
 }
 
@@ -213,7 +246,7 @@ TEST_P(Linear, gathers_golden_blocks_bit_for_bit) {
   const Backend backend = backend_of(GetParam(), 1);
   for (const DType type : kTypes) {
     // No golden files: nothing to expand, or not known to gguf-py.
-    if (type == DType::f32 || type == DType::q8_k) continue;
+    if (type == DType::f32 || type == DType::q8_k || type == DType::f8_e4m3) continue;
     const auto golden = test::read_npz(cat(test::golden_dir(), "/quant/", dtype_name(type), ".npz"));
     const test::NpyArray& values = golden.at("values");
     const std::string& raw = golden.at("raw").bytes;

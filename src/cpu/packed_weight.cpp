@@ -267,11 +267,14 @@ PackRule rule_of(DType type) {
       return rule<BlockIQ4_XS>(8 * TileI8::kBytes, pack_signed<BlockIQ4_XS>);
     case DType::mxfp4:
       return rule<BlockMXFP4>(TileI8::kBytes, pack_signed<BlockMXFP4>);
+    case DType::f8_e4m3:
+      break;  // has scales beside it: pack_f8_tile
   }
   INFERD_CHECK(false, "dtype ", static_cast<int>(type));
 }
 
 int64_t tile_bytes_of(DType type, int64_t cols) {
+  if (type == DType::f8_e4m3) return f8_tile_bytes(cols);
   const PackRule rule = rule_of(type);
   return ceil_div(cols, rule.elements) * rule.tile_bytes;
 }
@@ -300,6 +303,27 @@ void pack_tile(uint8_t* out, DType type, const std::byte* data, int64_t rows, in
       at[r] = last[r];
     }
     rule.pack(out, at);
+  }
+}
+
+// Rows first_row … first_row + rows of a group of F8_E4M3; of missing rows everything is zero.
+void pack_f8_tile(uint8_t* out, const RowGroup& group, int64_t first_row, int64_t rows) {
+  std::memset(out, 0, static_cast<size_t>(f8_tile_bytes(group.cols)));
+  for (int64_t k = 0; k < group.cols; k += kScaleCols) {
+    const int64_t end = std::min(group.cols, k + kScaleCols);
+    for (int64_t r = 0; r < rows; ++r) {
+      const float scale = group.scales.at(first_row + r, k, group.cols);
+      std::memcpy(out + 4 * r, &scale, 4);
+    }
+    out += kWordBytes;
+    for (int64_t col = k; col < end; ++col, out += kHalfBytes) {
+      for (int64_t r = 0; r < rows; ++r) {
+        const auto code =
+            static_cast<uint8_t>(group.data[static_cast<size_t>((first_row + r) * group.cols + col)]);
+        const uint16_t half = f32_to_f16(e4m3_to_f32(code));
+        std::memcpy(out + 2 * r, &half, 2);
+      }
+    }
   }
 }
 
@@ -395,7 +419,19 @@ void read_signed(float* out, const uint8_t* block, int64_t lane, int parts) {
   }
 }
 
+void read_f8(float* out, const uint8_t* tile, int64_t lane, int64_t cols) {
+  float scale = 0;
+  for (int64_t k = 0; k < cols; ++k, tile += kHalfBytes) {
+    if (k % kScaleCols == 0) {
+      std::memcpy(&scale, tile + 4 * lane, 4);
+      tile += kWordBytes;
+    }
+    out[k] = half_of(tile, lane) * scale;
+  }
+}
+
 void read_floats(float* out, DType type, const uint8_t* tile, int64_t lane, int64_t cols) {
+  if (type == DType::f8_e4m3) return read_f8(out, tile, lane, cols);
   for (int64_t k = 0; k < cols; ++k) {
     if (type == DType::f32) {
       std::memcpy(out + k, tile + k * kWordBytes + 4 * lane, 4);
@@ -439,6 +475,7 @@ void read_block(float* out, DType type, const uint8_t* block, int64_t lane) {
     case DType::f32:
     case DType::f16:
     case DType::bf16:
+    case DType::f8_e4m3:
       break;
   }
   INFERD_CHECK(false, "a float type has no blocks");
@@ -481,9 +518,13 @@ CpuWeight::CpuWeight(std::span<const RowGroup> groups, SlabPart memory, ThreadPo
       for (int64_t part = work.next(); part >= 0; part = work.next()) {
         const int64_t end = std::min(tiles.count, (part + 1) * tiles_a_part);
         for (int64_t t = part * tiles_a_part; t < end; ++t) {
+          const int64_t rows = std::min<int64_t>(kTileRows, tiles.rows - t * kTileRows);
+          if (tiles.dtype == DType::f8_e4m3) {
+            pack_f8_tile(tiles.data + t * tiles.tile_bytes, groups[g], t * kTileRows, rows);
+            continue;
+          }
           pack_tile(tiles.data + t * tiles.tile_bytes, tiles.dtype,
-                    groups[g].data.data() + t * file_tile_bytes,
-                    std::min<int64_t>(kTileRows, tiles.rows - t * kTileRows), cols_);
+                    groups[g].data.data() + t * file_tile_bytes, rows, cols_);
         }
       }
     });

@@ -110,7 +110,13 @@ struct TileQ2_K {
 };
 
 // F32 and F16 tiles are (cols, 16 rows). BF16 tiles are (cols / 2 rounded up, 16 rows, 2 neighbouring cols),
-// the last col of an odd number filled up with zero.
+// the last col of an odd number filled up with zero. F8_E4M3 tiles are chunks of kScaleCols cols, the last
+// one of what is left: the scales of the rows as floats, then (cols, 16 rows) as halves, which hold these
+// numbers exactly.
+inline constexpr int64_t kScaleCols = 128;
+constexpr int64_t f8_tile_bytes(int64_t cols) {
+  return (cols + kScaleCols - 1) / kScaleCols * kWordBytes + cols * kHalfBytes;
+}
 
 // Activations of one linear, quantised row by row. Columns (rows of x) are cut into panels of 1, 2, 4 …
 // columns; a panel holds one record per block. A word is four consecutive int8 of one column.

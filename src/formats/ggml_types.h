@@ -29,7 +29,7 @@ std::string ggml_type_name(uint32_t number);
 
 // The type that kernels know it by, or nullopt when nothing here computes with it.
 std::optional<DType> ggml_compute_type(uint32_t number);
-uint32_t ggml_type_number(DType type);
+uint32_t ggml_type_number(DType type);  // requires a type that GGUF files have: not F8_E4M3
 
 // Product of the dimensions; nullopt when one of them is 0 or the product does not fit int64_t.
 std::optional<int64_t> tensor_elements(std::span<const uint64_t> dims);

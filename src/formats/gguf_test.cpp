@@ -221,6 +221,7 @@ TEST(Gguf, the_writer_says_where_it_cannot_write) {
 TEST(GgmlTypes, sizes_are_those_of_the_kernels) {
   for (int i = 0; i < kDTypes; ++i) {
     const auto dtype = static_cast<DType>(i);
+    if (dtype == DType::f8_e4m3) continue;  // no GGML type
     const uint32_t number = ggml_type_number(dtype);
     EXPECT_EQ(ggml_compute_type(number), dtype);
     const GgmlType* type = find_ggml_type(number);

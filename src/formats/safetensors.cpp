@@ -66,6 +66,8 @@ std::optional<DType> safetensors_compute_type(SafetensorsDType type) {
       return DType::f16;
     case SafetensorsDType::bf16:
       return DType::bf16;
+    case SafetensorsDType::f8_e4m3:
+      return DType::f8_e4m3;
     default:
       return std::nullopt;
   }

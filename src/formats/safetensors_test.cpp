@@ -56,6 +56,8 @@ TEST(Safetensors, kernels_know_the_floats) {
   EXPECT_EQ(safetensors_compute_type(SafetensorsDType::f32), DType::f32);
   EXPECT_EQ(safetensors_compute_type(SafetensorsDType::f16), DType::f16);
   EXPECT_EQ(safetensors_compute_type(SafetensorsDType::bf16), DType::bf16);
+  EXPECT_EQ(safetensors_compute_type(SafetensorsDType::f8_e4m3), DType::f8_e4m3);
+  EXPECT_EQ(safetensors_compute_type(SafetensorsDType::f8_e5m2), std::nullopt);
   EXPECT_EQ(safetensors_compute_type(SafetensorsDType::f64), std::nullopt);
 }
 

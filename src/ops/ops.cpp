@@ -1,5 +1,6 @@
 #include "ops/ops.h"
 
+#include "base/arithmetic.h"
 #include "base/check.h"
 #include "base/strings.h"
 
@@ -12,6 +13,19 @@ Status check_groups(std::span<const RowGroup> groups) {
       return Error{.code = Code::model_tensor_type,
                    .detail = cat(group.name, ": rows of ", group.cols, " elements; ", dtype_name(group.dtype),
                                  " needs a multiple of ", block)};
+    }
+    if (!group.scales.values.empty()) {
+      const BlockScales& scales = group.scales;
+      INFERD_CHECK(group.dtype == DType::f8_e4m3 && scales.block_rows > 0 && scales.block_cols > 0,
+                   group.name);
+      const int64_t blocks =
+          ceil_div(group.rows, scales.block_rows) * ceil_div(group.cols, scales.block_cols);
+      if (std::ssize(scales.values) != blocks) {
+        return Error{.code = Code::model_tensor_shape,
+                     .detail = cat(group.name, ": (", group.rows, ", ", group.cols, ") with ",
+                                   scales.values.size(), " scales for blocks of (", scales.block_rows, ", ",
+                                   scales.block_cols, "), needed are ", blocks)};
+      }
     }
     INFERD_CHECK(group.cols == groups.front().cols, group.name, " has ", group.cols, " cols, not ",
                  groups.front().cols);

@@ -23,6 +23,20 @@
 
 namespace inferd {
 
+// Scales that lie beside a matrix in a model file: element (r, c) is multiplied by values[r / block_rows, c /
+// block_cols]. One for the whole tensor: blocks of (rows, cols). One for each output: blocks of (1, cols).
+struct BlockScales {
+  std::span<const float> values;  // (rows / block_rows, cols / block_cols), each rounded up; empty: all are 1
+  int64_t block_rows = 1;
+  int64_t block_cols = 1;
+
+  float at(int64_t row, int64_t col, int64_t cols) const {
+    if (values.empty()) return 1;
+    const int64_t in_a_row = (cols + block_cols - 1) / block_cols;
+    return values[static_cast<size_t>(row / block_rows * in_a_row + col / block_cols)];
+  }
+};
+
 // One named matrix of a model file: `rows` outputs of `cols` inputs each.
 struct RowGroup {
   std::string name;
@@ -31,9 +45,11 @@ struct RowGroup {
   int64_t cols = 0;
   std::span<const std::byte>
       data;  // rows one after another, as the file stores them; empty when only sizes are asked
+  BlockScales scales = {};  // of F8_E4M3 only
 };
 
-// E-MODEL-006 names a group whose rows are no whole blocks of its type. Requires the same cols of all.
+// E-MODEL-006 names a group whose rows are no whole blocks of its type, E-MODEL-005 one that has another
+// number of scales than its blocks. Requires the same cols of all.
 Status check_groups(std::span<const RowGroup> groups);
 
 // Row groups laid out as the backend likes. Groups keep name, type and place: rows [first_row, first_row +

@@ -210,6 +210,9 @@ void dequantise_row(std::span<float> out, DType type, std::span<const std::byte>
     case DType::mxfp4:
       expand_row<BlockMXFP4>(out, bytes);
       return;
+    case DType::f8_e4m3:
+      for (size_t i = 0; i < out.size(); ++i) out[i] = e4m3_to_f32(static_cast<uint8_t>(bytes[i]));
+      return;
   }
   INFERD_CHECK(false, "dtype ", static_cast<int>(type));
 }

@@ -10,7 +10,7 @@
 namespace inferd::reference {
 
 // out[i] = element i of a row stored as `type`. Multiplies in float in the order of the format's definition.
-// Requires bytes.size() == row_bytes(type, out.size()).
+// Scales that lie beside the rows are not applied. Requires bytes.size() == row_bytes(type, out.size()).
 void dequantise_row(std::span<float> out, DType type, std::span<const std::byte> bytes);
 
 }  // namespace inferd::reference

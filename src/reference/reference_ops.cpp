@@ -82,8 +82,11 @@ Result<std::unique_ptr<PackedWeight>> ReferenceOps::pack(std::span<const RowGrou
   for (const RowGroup& group : groups) {
     const auto bytes = static_cast<size_t>(row_bytes(group.dtype, group.cols));
     for (int64_t row = 0; row < group.rows; ++row, ++at) {
-      dequantise_row({weight->row(at), static_cast<size_t>(group.cols)}, group.dtype,
+      float* out = weight->row(at);
+      dequantise_row({out, static_cast<size_t>(group.cols)}, group.dtype,
                      group.data.subspan(static_cast<size_t>(row) * bytes, bytes));
+      if (group.scales.values.empty()) continue;
+      for (int64_t col = 0; col < group.cols; ++col) out[col] *= group.scales.at(row, col, group.cols);
     }
   }
   return std::unique_ptr<PackedWeight>(std::move(weight));

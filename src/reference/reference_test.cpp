@@ -65,6 +65,60 @@ TEST(Dequantise, multiplies_the_bytes_of_q8_k_by_a_float) {
   EXPECT_EQ(out[511], -381.0f);
 }
 
+// All codes without a sign, as the Python package ml_dtypes 0.6.0 has them (float8_e4m3fn).
+TEST(Dequantise, knows_every_e4m3_number) {
+  constexpr float kValues[128] = {
+      0.0f,      0.001953125f, 0.00390625f, 0.005859375f, 0.0078125f, 0.009765625f, 0.01171875f, 0.013671875f,
+      0.015625f, 0.017578125f, 0.01953125f, 0.021484375f, 0.0234375f, 0.025390625f, 0.02734375f, 0.029296875f,
+      0.03125f,  0.03515625f,  0.0390625f,  0.04296875f,  0.046875f,  0.05078125f,  0.0546875f,  0.05859375f,
+      0.0625f,   0.0703125f,   0.078125f,   0.0859375f,   0.09375f,   0.1015625f,   0.109375f,   0.1171875f,
+      0.125f,    0.140625f,    0.15625f,    0.171875f,    0.1875f,    0.203125f,    0.21875f,    0.234375f,
+      0.25f,     0.28125f,     0.3125f,     0.34375f,     0.375f,     0.40625f,     0.4375f,     0.46875f,
+      0.5f,      0.5625f,      0.625f,      0.6875f,      0.75f,      0.8125f,      0.875f,      0.9375f,
+      1.0f,      1.125f,       1.25f,       1.375f,       1.5f,       1.625f,       1.75f,       1.875f,
+      2.0f,      2.25f,        2.5f,        2.75f,        3.0f,       3.25f,        3.5f,        3.75f,
+      4.0f,      4.5f,         5.0f,        5.5f,         6.0f,       6.5f,         7.0f,        7.5f,
+      8.0f,      9.0f,         10.0f,       11.0f,        12.0f,      13.0f,        14.0f,       15.0f,
+      16.0f,     18.0f,        20.0f,       22.0f,        24.0f,      26.0f,        28.0f,       30.0f,
+      32.0f,     36.0f,        40.0f,       44.0f,        48.0f,      52.0f,        56.0f,       60.0f,
+      64.0f,     72.0f,        80.0f,       88.0f,        96.0f,      104.0f,       112.0f,      120.0f,
+      128.0f,    144.0f,       160.0f,      176.0f,       192.0f,     208.0f,       224.0f,      240.0f,
+      256.0f,    288.0f,       320.0f,      352.0f,       384.0f,     416.0f,       448.0f,      NAN,
+  };
+  for (int code = 0; code < 256; ++code) {
+    const auto byte = static_cast<std::byte>(code);
+    float value = 0;
+    reference::dequantise_row({&value, 1}, DType::f8_e4m3, {&byte, 1});
+    const float wanted = kValues[code % 128];
+    if (std::isnan(wanted)) {
+      EXPECT_TRUE(std::isnan(value)) << code;
+    } else {
+      EXPECT_EQ(value, code < 128 ? wanted : -wanted) << code;
+      EXPECT_EQ(std::signbit(value), code >= 128) << code;
+    }
+  }
+}
+
+// Blocks of 2 x 3 in a matrix of 3 x 4: four scales, of which those at the edges have fewer elements.
+TEST(BlockScales, multiply_the_elements_of_their_block) {
+  const Backend backend = make_reference_backend();
+  const std::vector<std::byte> ones(12, std::byte{0x38});
+  const float scales[] = {0.5f, 3.0f, -2.0f, 0.1f};
+  RowGroup group{"w", DType::f8_e4m3, 3, 4, ones, {scales, 2, 3}};
+  const auto weight = backend.ops->pack(std::span(&group, 1));
+  ASSERT_TRUE(weight.ok());
+  std::vector<float> rows(12);
+  const int32_t ids[] = {0, 1, 2};
+  backend.ops->gather_rows(matrix_f32(rows.data(), 3, 4), **weight, ids);
+  EXPECT_EQ(rows, (std::vector<float>{0.5f, 0.5f, 0.5f, 3, 0.5f, 0.5f, 0.5f, 3, -2, -2, -2, 0.1f}));
+
+  group.scales.values = std::span(scales).first(3);
+  const auto refused = backend.ops->pack(std::span(&group, 1));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, Code::model_tensor_shape);
+  EXPECT_EQ(refused.error().detail, "w: (3, 4) with 3 scales for blocks of (2, 3), needed are 4");
+}
+
 // The bookkeeping of a step, by literal values.
 TEST(BeginStep, enters_new_sequences_and_derives_the_batch) {
   const Backend backend = make_reference_backend();

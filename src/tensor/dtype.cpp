@@ -29,6 +29,7 @@ constexpr std::array<DTypeInfo, kDTypes> kInfo = {{
     block_info<BlockIQ4_NL>("IQ4_NL"),
     block_info<BlockIQ4_XS>("IQ4_XS"),
     block_info<BlockMXFP4>("MXFP4"),
+    {"F8_E4M3", 1, 1},
 }};
 
 }  // namespace

@@ -26,8 +26,9 @@ enum class DType : uint8_t {
   iq4_nl,
   iq4_xs,
   mxfp4,
+  f8_e4m3,  // not of GGUF files; may have scales beside it (ops.h, BlockScales)
 };
-inline constexpr int kDTypes = 17;
+inline constexpr int kDTypes = 18;
 
 struct DTypeInfo {
   std::string_view name;   // as GGUF tools print it: "Q4_K"

@@ -1,4 +1,5 @@
-// IEEE half and bfloat16 to and from float, in plain integer arithmetic: the same bits on every machine.
+// IEEE half, bfloat16 and 8-bit floats to and from float, in plain integer arithmetic: the same bits on every
+// machine.
 #pragma once
 
 #include <bit>
@@ -42,6 +43,18 @@ constexpr uint16_t f32_to_bf16(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   if ((bits & 0x7FFFFFFF) > 0x7F800000) return static_cast<uint16_t>(bits >> 16 | 0x40);
   return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+// Sign, four bits of exponent, three of fraction; no infinity, one NaN. Exact in float and in half. Source:
+// OCP 8-bit Floating Point Specification (OFP8), revision 1.0 (2023), E4M3.
+constexpr float e4m3_to_f32(uint8_t value) {
+  const uint32_t sign = uint32_t{value} >> 7 << 31;
+  const uint32_t magnitude = value & 0x7F;
+  if (magnitude == 0x7F) return std::bit_cast<float>(sign | 0x7FC00000);
+  if (magnitude >= 8) return std::bit_cast<float>(sign | ((magnitude << 20) + (120u << 23)));
+  // Zero or subnormal: fraction · 2^-9.
+  const float small = static_cast<float>(magnitude) * 0x1.0p-9f;
+  return sign != 0 ? -small : small;
 }
 
 }  // namespace inferd

@@ -60,12 +60,38 @@ struct Bf16 {
   }
 };
 
+// A step is a chunk of columns that share the scale of their row.
+struct F8 {
+  static constexpr int kStep = kScaleCols;
+  static constexpr int kStepBytes = kWordBytes + kScaleCols * kHalfBytes;
+  static constexpr int kStepX = kScaleCols;
+  INFERD_SIMD const float* x_of(const FloatJob& job) { return job.x; }
+  template <size_t kTiles, size_t kColumns>
+  INFERD_SIMD void step(Block<kTiles, kColumns>& b, const FloatJob& job, const uint8_t* w, const float* x,
+                        int64_t left) {
+    F32x16 scale[kTiles];
+    each<kTiles>([&](auto t) INFERD_INLINE {
+      scale[t] = load(reinterpret_cast<const float*>(w + t * job.tile_bytes));
+    });
+    w += kWordBytes;
+    for (int64_t k = 0; k < left; ++k, w += kHalfBytes, ++x) {
+      each<kTiles>([&](auto t) INFERD_INLINE {
+        const F32x16 weights = mul(load_f16(w + t * job.tile_bytes), scale[t]);
+        each<kColumns>([&](auto c) INFERD_INLINE {
+          b.acc[t][c] = fma(weights, set1(x[c * job.x_stride]), b.acc[t][c]);
+        });
+      });
+    }
+  }
+};
+
 }  // namespace
 
 void add_float_kernels(Kernels& kernels) {
   kernels.linear_f32 = linear_over<F32>;
   kernels.linear_f16 = linear_over<F16>;
   kernels.linear_bf16 = linear_over<Bf16>;
+  kernels.linear_f8 = linear_over<F8>;
 }
 
 }  // namespace inferd::cpu::INFERD_ISA_NAMESPACE
