@@ -39,7 +39,9 @@ Result<Tokenizer> read_tokenizer(const GgufFile& file) {
   INFERD_TRY(data.eot, id("eot"));
   INFERD_TRY(data.unk, id("unknown"));
   INFERD_TRY(data.pad, id("padding"));
-  INFERD_TRY(data.add_bos, file.boolean("tokenizer.ggml.add_bos_token", false));
+  if (file.find("tokenizer.ggml.add_bos_token") != nullptr) {
+    INFERD_TRY(data.add_bos, file.boolean("tokenizer.ggml.add_bos_token"));
+  }
   INFERD_TRY(data.add_eos, file.boolean("tokenizer.ggml.add_eos_token", false));
   return Tokenizer::create(data);
 }

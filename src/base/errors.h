@@ -99,7 +99,7 @@ enum ExitCode : int {
   X(model_format, "E-MODEL-008", 500, kExitBadFile, "model format that is not supported",                   \
     "use a repository or file with the model as one GGUF file")                                             \
   X(tokenizer_kind, "E-TOK-001", 500, kExitBadFile, "unsupported tokenizer",                                \
-    "use a model whose tokenizer is gpt2 with pre-tokeniser gpt-2, smollm or qwen2")                        \
+    "use a model whose tokenizer docs/tokenizers.md lists")                                                 \
   X(tokenizer_data, "E-TOK-002", 500, kExitBadFile, "bad tokenizer data",                                   \
     "convert the model again with a current converter")                                                     \
   X(token_id, "E-TOK-003", 400, kExitUsage, "token id out of range", "give ids of this model's vocabulary") \

@@ -10,13 +10,9 @@
 #include <string_view>
 #include <vector>
 
-namespace inferd {
+#include "text/byte_range.h"
 
-// A half-open range of byte offsets.
-struct ByteRange {
-  size_t begin;
-  size_t end;
-};
+namespace inferd {
 
 class AddedTokens {
  public:

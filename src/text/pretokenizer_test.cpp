@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 #include <pcre2.h>
 
+#include <map>
 #include <memory>
 #include <random>
 
 #include "base/utf8.h"
 #include "text/pretokenizer.h"
 #include "text/tokenizer_test_data.h"
+#include "text/unicode.h"
 
 namespace inferd {
 namespace {
@@ -18,11 +20,63 @@ namespace {
 #define SPACE \
   R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})"
 
+#define CONTRACTION R"((?i:'s|'t|'re|'ve|'m|'ll|'d))"
+#define TAIL R"(|[)" SPACE R"(]*[\r\n]+|[)" SPACE R"(]+(?![^)" SPACE R"(])|[)" SPACE R"(]+)"
+#define UPPER R"([\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}])"
+#define LOWER R"([\p{Ll}\p{Lm}\p{Lo}\p{M}])"
+
 constexpr const char* kGpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^)" SPACE
                               R"(\p{L}\p{N}]+|[)" SPACE R"(]+(?![^)" SPACE R"(])|[)" SPACE R"(]+)";
 constexpr const char* kQwen2 =
-    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^)" SPACE
-    R"(\p{L}\p{N}]+[\r\n]*|[)" SPACE R"(]*[\r\n]+|[)" SPACE R"(]+(?![^)" SPACE R"(])|[)" SPACE R"(]+)";
+    CONTRACTION R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^)" SPACE R"(\p{L}\p{N}]+[\r\n]*)" TAIL;
+constexpr const char* kQwen35 =
+    CONTRACTION R"(|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^)" SPACE R"(\p{L}\p{M}\p{N}]+[\r\n]*)" TAIL;
+constexpr const char* kLlama3 =
+    CONTRACTION R"(|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^)" SPACE R"(\p{L}\p{N}]+[\r\n]*)" TAIL;
+constexpr const char* kO200k =
+    R"([^\r\n\p{L}\p{N}]?)" UPPER "*" LOWER "+" CONTRACTION R"(?|[^\r\n\p{L}\p{N}]?)" UPPER "+" LOWER
+    "*" CONTRACTION R"(?|\p{N}{1,3}| ?[^)" SPACE R"(\p{L}\p{N}]+[\r\n/]*)" TAIL;
+constexpr const char* kDeepseekV3 =
+    R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*)" TAIL;
+constexpr const char* kDeepseekPunctuation =
+    "[" SPACE R"(]?[!-/:-~\x{ff01}-\x{ff0f}\x{ff1a}-\x{ff5e}\x{2018}-\x{201f}\x{3000}-\x{3002}]+)";
+constexpr const char* kCjk = R"([\x{4e00}-\x{9fa5}\x{800}-\x{4e00}\x{ac00}-\x{d7ff}]+)";
+// The letters that DeepSeek-LLM lists.
+constexpr const char* kDeepseekLetters =
+    "[" SPACE R"(]?[A-Za-z\x{b5}\x{c0}-\x{d6}\x{d8}-\x{f6}\x{f8}-\x{1ba}\x{1bc}-\x{1bf}\x{1c4}-\x{293})"
+    R"(\x{295}-\x{2af}\x{370}-\x{373}\x{376}\x{377}\x{37b}-\x{37d}\x{37f}\x{386}\x{388}-\x{38a}\x{38c})"
+    R"(\x{38e}-\x{3a1}\x{3a3}-\x{3f5}\x{3f7}-\x{481}\x{48a}-\x{52f}\x{531}-\x{556}\x{10a0}-\x{10c5})"
+    R"(\x{13a0}-\x{13f5}\x{13f8}-\x{13fd}\x{1c90}-\x{1cba}\x{1cbd}-\x{1cbf}\x{1d00}-\x{1d2b})"
+    R"(\x{1d6b}-\x{1d77}\x{1d79}-\x{1d9a}\x{1e00}-\x{1f15}\x{1f18}-\x{1f1d}\x{1f20}-\x{1f45})"
+    R"(\x{1f48}-\x{1f4d}\x{1f50}-\x{1f57}\x{1f59}\x{1f5b}\x{1f5d}\x{1f5f}-\x{1f7d}\x{1f80}-\x{1fb4})"
+    R"(\x{1fb6}-\x{1fbc}\x{1fbe}\x{1fc2}-\x{1fc4}\x{1fc6}-\x{1fcc}\x{1fd0}-\x{1fd3}\x{1fd6}-\x{1fdb})"
+    R"(\x{1fe0}-\x{1fec}\x{1ff2}-\x{1ff4}\x{1ff6}-\x{1ffc}\x{2102}\x{2107}\x{210a}-\x{2113}\x{2115})"
+    R"(\x{2119}-\x{211d}\x{2124}\x{2126}\x{2128}\x{212a}-\x{212d}\x{212f}-\x{2134}\x{2139})"
+    R"(\x{213c}-\x{213f}\x{2145}-\x{2149}\x{214e}\x{2183}\x{2184}\x{2c00}-\x{2c7b}\x{2c7e}-\x{2ce4})"
+    R"(\x{2ceb}-\x{2cee}\x{2cf2}\x{2cf3}\x{a640}-\x{a66d}\x{a680}-\x{a69b}\x{a722}-\x{a76f})"
+    R"(\x{a771}-\x{a787}\x{a78b}-\x{a78e}\x{ab70}-\x{abbf}\x{fb00}-\x{fb06}\x{fb13}-\x{fb17})"
+    R"(\x{ff21}-\x{ff3a}\x{ff41}-\x{ff5a}\x{10400}-\x{1044f}\x{104b0}-\x{104d3}\x{104d8}-\x{104fb})"
+    R"(\x{10c80}-\x{10cb2}\x{10cc0}-\x{10cf2}\x{118a0}-\x{118df}\x{1e900}-\x{1e943}]+)";
+constexpr const char* kNumber = "\\p{N}";
+
+// The patterns of a name in order, as its tokenizer.json writes them. Falcon's "Digits" is not here: it works
+// on the byte alphabet.
+const std::map<std::string, std::vector<const char*>>& published() {
+  static const std::map<std::string, std::vector<const char*>> rules = {
+      {"gpt-2", {kGpt2}},
+      {"smollm", {kNumber, kGpt2}},
+      {"qwen2", {kQwen2}},
+      {"qwen35", {kQwen35}},
+      {"llama-bpe", {kLlama3}},
+      {"gpt-4o", {kO200k}},
+      {"deepseek-llm",
+       {"[\\r\\n]", kDeepseekLetters, kDeepseekPunctuation, "[" SPACE "]+\\z", kCjk, kNumber}},
+      {"deepseek-coder", {"[\\r\\n]", "[" SPACE "]?\\p{L}+", "[" SPACE "]?\\p{P}+", kCjk, kNumber}},
+      {"deepseek-v3",
+       {"\\p{N}{1,3}", "[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{309f}\\x{30a0}-\\x{30ff}]+", kDeepseekV3}},
+  };
+  return rules;
+}
 
 class Regex {
  public:
@@ -77,19 +131,34 @@ bool is_surrogate(char32_t c) {
   return c >= 0xD800 && c <= 0xDFFF;
 }
 
+// Class and detail of a code point as PCRE2 sees it, in the bits of unicode.h.
+class Classes {
+ public:
+  int operator()(const std::string& text) {
+    using namespace unicode_tables;
+    if (letter_.matches(text)) return 1 | (upper_.matches(text) ? kUpper : lower_.matches(text) ? kLower : 0);
+    if (number_.matches(text)) return 2;
+    if (space_.matches(text)) return 3;
+    return mark_.matches(text)          ? kMarkCategory
+           : punctuation_.matches(text) ? kPunctuation
+           : symbol_.matches(text)      ? kSymbol
+                                        : 0;
+  }
+
+ private:
+  Regex letter_{"\\p{L}"}, upper_{"[\\p{Lu}\\p{Lt}]"}, lower_{"\\p{Ll}"}, number_{"\\p{N}"},
+      space_{"[" SPACE "]"}, mark_{"\\p{M}"}, punctuation_{"\\p{P}"}, symbol_{"\\p{S}"};
+};
+
 // True for the code points whose class PCRE2 sees as we do.
 const std::vector<bool>& agreed() {
   static const std::vector<bool> table = [] {
-    Regex letter("\\p{L}"), number("\\p{N}"), space("[" SPACE "]");
+    using namespace unicode_tables;
+    Classes classes;
     std::vector<bool> agreed(0x110000);
     for (char32_t c = 0; c < 0x110000; ++c) {
       if (is_surrogate(c)) continue;
-      const std::string text = one_character(c);
-      const CharClass theirs = letter.matches(text)   ? CharClass::letter
-                               : number.matches(text) ? CharClass::number
-                               : space.matches(text)  ? CharClass::space
-                                                      : CharClass::other;
-      agreed[c] = theirs == char_class(c);
+      agreed[c] = classes(one_character(c)) == (char_flags(c) & (kClassMask | kDetailMask));
     }
     return agreed;
   }();
@@ -109,9 +178,8 @@ TEST(CharClass, is_pcre2s_but_for_code_points_that_it_does_not_know_yet) {
     pcre2_config(PCRE2_CONFIG_VERSION, version);
     return version;
   }());
-  // 9,272 letters and 120 numbers came with Unicode 15.0 to 16.0; a PCRE2 with newer tables has fewer
-  // differences.
-  EXPECT_LE(differ, 9392);
+  // What Unicode 15.0 to 16.0 assigned; a PCRE2 with newer tables has fewer differences.
+  EXPECT_LE(differ, 10294);
 }
 
 TEST(CharClass, of_the_digit_splitter_has_the_numbers_of_unicode_17) {
@@ -134,31 +202,36 @@ std::string show(const std::vector<std::string>& pieces) {
 
 std::vector<std::string> our_pieces(const char* name, std::string_view text) {
   std::vector<std::string> pieces;
-  for_each_piece(*find_pre_tokenizer(name), text,
+  for_each_piece(find_pre_tokenizer(name)->steps, text,
                  [&](std::string_view piece) { pieces.emplace_back(piece); });
   return pieces;
 }
 
-// As Hugging Face's "Digits" with individual digits, then the GPT-2 pattern on each part by itself.
-std::vector<std::string> smollm_pieces(Regex& number, Regex& gpt2, const std::string& text) {
-  std::vector<std::string> out;
-  for (const std::string& part : number.pieces(text)) {
-    for (std::string& piece : gpt2.pieces(part)) out.push_back(std::move(piece));
-  }
-  return out;
-}
-
 class Scanners {
  public:
-  // Compares all three on one text; fails the test at the first difference.
+  Scanners() {
+    for (const auto& [name, patterns] : published()) {
+      for (const char* pattern : patterns) regexes_[name].emplace_back(pattern);
+    }
+  }
+
+  // Compares all of them on one text; fails the test at the first difference.
   void compare(const std::string& text) {
-    ASSERT_EQ(show(our_pieces("gpt-2", text)), show(gpt2_.pieces(text)));
-    ASSERT_EQ(show(our_pieces("qwen2", text)), show(qwen2_.pieces(text)));
-    ASSERT_EQ(show(our_pieces("smollm", text)), show(smollm_pieces(number_, gpt2_, text)));
+    for (auto& [name, regexes] : regexes_) {
+      std::vector<std::string> pieces = {text};
+      for (Regex& regex : regexes) {
+        std::vector<std::string> smaller;
+        for (const std::string& piece : pieces) {
+          for (std::string& part : regex.pieces(piece)) smaller.push_back(std::move(part));
+        }
+        pieces = std::move(smaller);
+      }
+      ASSERT_EQ(show(our_pieces(name.c_str(), text)), show(pieces)) << name;
+    }
   }
 
  private:
-  Regex gpt2_{kGpt2}, qwen2_{kQwen2}, number_{"\\p{N}"};
+  std::map<std::string, std::vector<Regex>> regexes_;
 };
 
 TEST(Scanners, equal_pcre2_on_random_strings) {
@@ -206,6 +279,21 @@ TEST(Scanners, equal_pcre2_on_random_strings) {
                                               "\uD55C",
                                               "\u0E01\u0E33",
                                               "word",
+                                              "WORD",
+                                              "Aa",
+                                              "aA",
+                                              "\u01C5",
+                                              "\u02B0",
+                                              "A\u0301",
+                                              "\u0903",
+                                              "/",
+                                              "//",
+                                              "\u2019",
+                                              "\uFF01",
+                                              "\u3002",
+                                              "\u0800",
+                                              "\uAC00",
+                                              "123456",
                                               "1",
                                               "42",
                                               "\u0663",
@@ -228,7 +316,7 @@ TEST(Scanners, equal_pcre2_on_random_strings) {
                                               "\x7F"};
   std::mt19937 random(1);
   Scanners scanners;
-  for (int i = 0; i < 30000; ++i) {
+  for (int i = 0; i < 12000; ++i) {
     std::string text;
     const size_t length = 1 + random() % 16;
     for (size_t j = 0; j < length; ++j) {
@@ -255,7 +343,7 @@ TEST(Scanners, equal_pcre2_on_the_corpus) {
     scanners.compare(text);
     if (testing::Test::HasFatalFailure()) return;
   }
-  EXPECT_GE(compared, 4472);  // of 4,580; PCRE2 10.42 does not know a character of the others
+  EXPECT_GE(compared, 4466);  // of 4,580; PCRE2 10.42 does not know a character of the others
 }
 
 TEST(Scanners, cut_as_the_patterns_say) {
@@ -268,12 +356,21 @@ TEST(Scanners, cut_as_the_patterns_say) {
   EXPECT_EQ(our_pieces("qwen2", ""), Pieces{});
 }
 
+TEST(Scanners, cut_falcon_by_bytes_that_look_like_numbers) {
+  using Pieces = std::vector<std::string>;
+  EXPECT_EQ(our_pieces("falcon", "a+-b 12345"), (Pieces{"a", "+-", "b", " ", "123", "45"}));
+  // U+4E32 is E4 B8 B2, and the byte alphabet writes B2 as a superscript two.
+  EXPECT_EQ(our_pieces("falcon", "\u4E32"), (Pieces{"\xE4\xB8", "\xB2"}));
+}
+
 TEST(PreTokenizers, are_found_by_name_only) {
-  EXPECT_EQ(find_pre_tokenizer("llama-bpe"), nullptr);
+  EXPECT_EQ(find_pre_tokenizer("default"), nullptr);
+  EXPECT_EQ(find_pre_tokenizer("tekken"), nullptr);
   EXPECT_EQ(find_pre_tokenizer(""), nullptr);
   EXPECT_TRUE(find_pre_tokenizer("qwen2")->nfc);
-  EXPECT_TRUE(find_pre_tokenizer("smollm")->isolate_digits);
-  EXPECT_EQ(pre_tokenizer_names(), "gpt-2, smollm, qwen2");
+  EXPECT_TRUE(find_pre_tokenizer("llama-bpe")->whole_tokens);
+  EXPECT_FALSE(find_pre_tokenizer("gpt-4o")->whole_tokens);
+  EXPECT_TRUE(pre_tokenizer_names().starts_with("gpt-2, phi-2, "));
 }
 
 }  // namespace

@@ -2,20 +2,24 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <limits>
 
 #include "base/check.h"
 #include "base/strings.h"
 #include "base/utf8.h"
 #include "text/byte_level.h"
+#include "text/token_hash.h"
+#include "text/unicode.h"
 
 namespace inferd {
 namespace {
 
 // Control tokens that end a turn or a document in the models of the known pre-tokenisers, also where the file
-// names only one of them as its end: ChatML's end of turn, GPT-2's end of text.
-constexpr std::string_view kEndNames[] = {"<|im_end|>", "<|endoftext|>"};
+// names only one of them as its end: those of ChatML, GPT-2, Llama 3, Gemma, gpt-oss and DeepSeek.
+constexpr std::string_view kEndNames[] = {
+    "<|im_end|>", "<|endoftext|>",   "<|eot_id|>",
+    "<|eom_id|>", "<|end_of_text|>", "<end_of_turn>",
+    "<|return|>", "<|call|>",        "<\uFF5Cend\u2581of\u2581sentence\uFF5C>"};
 
 Error data_error(std::string where, std::string detail) {
   return {.code = Code::tokenizer_data, .detail = std::move(detail), .where = std::move(where)};
@@ -24,8 +28,8 @@ Error data_error(std::string where, std::string detail) {
 }  // namespace
 
 // Token text to id while a tokenizer is built: open addressing over the caller's views. A lookup misses the
-// cache three times, so callers go through their data in batches: for all of a batch hash(), then
-// prefetch_slot(), then ...
+// cache three times, so callers go through their data in batches: for all of a batch hash_bytes(),
+// then prefetch_slot(), then ...
 class Tokenizer::TokenIndex {
  public:
   static constexpr size_t kBatch = 64;
@@ -34,24 +38,6 @@ class Tokenizer::TokenIndex {
       : tokens_(tokens),
         slots_(std::bit_ceil(tokens.size() + tokens.size() / 2 + 2)),
         mask_(slots_.size() - 1) {}
-
-  // Multiply and fold, eight bytes at a time.
-  static uint64_t hash(std::string_view text) {
-    const auto fold = [](uint64_t x) {
-      x *= 0xD6E8FEB86659FD93u;
-      return x ^ x >> 32;
-    };
-    uint64_t hash = text.size();
-    size_t at = 0;
-    for (; at + 8 <= text.size(); at += 8) {
-      uint64_t word;
-      std::memcpy(&word, text.data() + at, 8);
-      hash = fold(hash ^ word) * 3;
-    }
-    uint64_t rest = 0;
-    if (at < text.size()) std::memcpy(&rest, text.data() + at, text.size() - at);
-    return fold(fold(hash ^ rest));
-  }
 
   // ... the slot, the view that the slot names, the bytes that the view names. The later two read what the
   // earlier fetched.
@@ -115,6 +101,7 @@ Result<Tokenizer> Tokenizer::create(const TokenizerData& data) {
   INFERD_TRY_STATUS(tokenizer.take_tokens(data, index));
   INFERD_TRY_STATUS(tokenizer.take_merges(data, index));
   INFERD_TRY_STATUS(tokenizer.take_special_ids(data));
+  if (tokenizer.rules_->whole_tokens) tokenizer.take_whole_tokens();
   return tokenizer;
 }
 
@@ -141,7 +128,7 @@ Status Tokenizer::take_tokens(const TokenizerData& data, TokenIndex& index) {
     const size_t in_batch = id % TokenIndex::kBatch;
     if (in_batch == 0) {
       for (size_t i = 0; i < std::min(TokenIndex::kBatch, count - id); ++i) {
-        hashes[i] = TokenIndex::hash(data.tokens[id + i]);
+        hashes[i] = hash_bytes(data.tokens[id + i]);
         index.prefetch_slot(hashes[i]);
       }
     }
@@ -220,8 +207,8 @@ Status Tokenizer::take_merges(const TokenizerData& data, const TokenIndex& index
       Pending& merge = batch[i];
       merge.left = views[i].substr(0, space);
       merge.right = views[i].substr(space + 1);
-      merge.left_hash = TokenIndex::hash(merge.left);
-      merge.right_hash = TokenIndex::hash(merge.right);
+      merge.left_hash = hash_bytes(merge.left);
+      merge.right_hash = hash_bytes(merge.right);
       index.prefetch_slot(merge.left_hash);
       index.prefetch_slot(merge.right_hash);
     }
@@ -244,7 +231,7 @@ Status Tokenizer::take_merges(const TokenizerData& data, const TokenIndex& index
         ++joined;
       } else {
         const std::string whole = cat(merge.left, merge.right);
-        joined = index.find(whole, TokenIndex::hash(whole));
+        joined = index.find(whole, hash_bytes(whole));
       }
       merge.joined_id = joined;
       for (const int32_t id : {merge.left_id, merge.right_id, merge.joined_id}) {
@@ -276,12 +263,14 @@ Status Tokenizer::take_special_ids(const TokenizerData& data) {
       return data_error(cat(name, " token"), cat("id ", *id, "; 0 to ", vocab_size() - 1, " allowed"));
     }
   }
-  if (data.add_bos && !data.bos) return data_error("bos token", "is to be added, but has no id");
+  if (data.add_bos.value_or(false) && !data.bos) {
+    return data_error("bos token", "is to be added, but has no id");
+  }
   if (data.add_eos && !data.eos) return data_error("eos token", "is to be added, but has no id");
   bos_ = data.bos;
   eos_ = data.eos;
   pad_ = data.pad;
-  add_bos_ = data.add_bos;
+  add_bos_ = data.add_bos.value_or(rules_->adds_bos && data.bos.has_value());
   add_eos_ = data.add_eos;
   for (const auto& id : {data.eos, data.eot}) {
     if (id) end_ids_.push_back(*id);
@@ -293,6 +282,13 @@ Status Tokenizer::take_special_ids(const TokenizerData& data) {
   std::ranges::sort(end_ids_);
   end_ids_.erase(std::ranges::unique(end_ids_).begin(), end_ids_.end());
   return {};
+}
+
+void Tokenizer::take_whole_tokens() {
+  whole_.reserve(types_.size());
+  for (int32_t id = 0; id < vocab_size(); ++id) {
+    if (type(id) == TokenType::normal) whole_.insert(texts(), static_cast<size_t>(id));
+  }
 }
 
 std::vector<int32_t> Tokenizer::encode(std::string_view text, EncodeOptions options) const {
@@ -351,7 +347,17 @@ void Tokenizer::encode_plain(std::string_view text, std::vector<int32_t>& ids,
     normalised = to_nfc(text);
     text = normalised;
   }
-  for_each_piece(*rules_, text, [&](std::string_view piece) { merges_.encode(piece, ids, scratch); });
+  if (!rules_->whole_tokens) {
+    for_each_piece(rules_->steps, text, [&](std::string_view piece) { merges_.encode(piece, ids, scratch); });
+    return;
+  }
+  for_each_piece(rules_->steps, text, [&](std::string_view piece) {
+    if (const int32_t id = whole_.find(texts(), piece); id >= 0) {
+      ids.push_back(id);
+    } else {
+      merges_.encode(piece, ids, scratch);
+    }
+  });
 }
 
 std::string Tokenizer::decode(std::span<const int32_t> ids, bool skip_special) const {
@@ -393,7 +399,7 @@ size_t Tokenizer::index(int32_t id) const {
 int64_t Tokenizer::bytes() const {
   const size_t own = text_.capacity() + offsets_.capacity() * sizeof(uint32_t) + types_.capacity() +
                      end_ids_.capacity() * sizeof(int32_t);
-  return static_cast<int64_t>(own) + merges_.bytes() + added_.bytes();
+  return static_cast<int64_t>(own) + merges_.bytes() + added_.bytes() + whole_.bytes();
 }
 
 }  // namespace inferd

@@ -15,6 +15,7 @@
 #include "text/bpe.h"
 #include "text/pretokenizer.h"
 #include "text/span.h"
+#include "text/token_table.h"
 
 namespace inferd {
 
@@ -38,7 +39,8 @@ struct TokenizerData {
   // By rank: "left right" in the byte alphabet.
   std::span<const std::string_view> merges;
   std::optional<int32_t> bos, eos, eot, unk, pad;
-  bool add_bos = false;  // what EncodeOptions::add_special adds
+  // What EncodeOptions::add_special adds. Without add_bos the pre-tokeniser's name decides.
+  std::optional<bool> add_bos;
   bool add_eos = false;
 };
 
@@ -106,9 +108,12 @@ class Tokenizer {
   Status take_tokens(const TokenizerData& data, TokenIndex& index);
   Status take_merges(const TokenizerData& data, const TokenIndex& index);
   Status take_special_ids(const TokenizerData& data);
+  void take_whole_tokens();
+  TokenTable::Texts texts() const { return {text_, offsets_}; }
 
   const PreTokenizer* rules_ = nullptr;
   BpeMerges merges_;
+  TokenTable whole_;  // normal tokens, where the pre-tokeniser's rules want them
   AddedTokens added_;
   std::string text_;               // the bytes of all tokens, one after another
   std::vector<uint32_t> offsets_;  // (V + 1) into text_

@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "text/output_text.h"
 #include "text/tokenizer_test_data.h"
+#include "text/unicode.h"
 
 namespace inferd {
 namespace {
@@ -42,7 +43,7 @@ double cpu_seconds(const std::function<void()>& work) {
 class RealTokenizer : public testing::TestWithParam<Model> {
  protected:
   RealTokenizer()
-      : source(read_gguf_tokens(GetParam().file)),
+      : source(read_gguf_tokens(model_path(GetParam().file))),
         tokenizer(std::move(Tokenizer::create(source->data)).value()) {}
 
   std::unique_ptr<GgufTokens> source;
@@ -115,7 +116,7 @@ TEST_P(RealTokenizer, loads_within_its_share_of_the_time_to_the_first_token) {
   double reading = 1e9;
   for (int i = 0; i < 10; ++i) {
     seconds = std::min(seconds, cpu_seconds([&] { EXPECT_TRUE(Tokenizer::create(source->data).ok()); }));
-    reading = std::min(reading, cpu_seconds([] { read_gguf_tokens(GetParam().file); }));
+    reading = std::min(reading, cpu_seconds([] { read_gguf_tokens(model_path(GetParam().file)); }));
   }
   std::printf("%s: %d tokens, %zu merges: built in %.1f ms (views of the file: %.1f ms), %s held\n",
               GetParam().golden, tokenizer.vocab_size(), source->merges.size(), seconds * 1e3, reading * 1e3,

@@ -1,7 +1,7 @@
 # Text to token ids and back, and the text of an answer while it streams.
 set(INFERD_TOKENIZER_SOURCES
-  added_tokens.cpp bpe.cpp byte_level.cpp nfc.cpp output_text.cpp pretokenizer.cpp stop_matcher.cpp stream_decoder.cpp
-  tokenizer.cpp unicode_tables.cpp)
+  added_tokens.cpp bpe.cpp byte_level.cpp nfc.cpp output_text.cpp piece_patterns.cpp pretokenizer.cpp
+  stop_matcher.cpp stream_decoder.cpp token_table.cpp tokenizer.cpp unicode_tables.cpp)
 
 inferd_test(bpe_test SOURCES bpe_test.cpp LINKS inferd_text UNIT)
 inferd_test(nfc_test SOURCES nfc_test.cpp tokenizer_test_data.cpp LINKS inferd_text ZLIB::ZLIB UNIT)
@@ -14,3 +14,6 @@ inferd_test(tokenizer_test SOURCES tokenizer_test.cpp LINKS inferd_text)
 inferd_test(tokenizer_threads_test SOURCES tokenizer_threads_test.cpp LINKS inferd_text THREADS UNIT)
 inferd_test(tokenizer_real_test SOURCES tokenizer_real_test.cpp tokenizer_test_data.cpp LINKS inferd_text ZLIB::ZLIB
   REAL_MODEL SERIAL)
+# Other people's tokenizers, as tools/fetch_tokenizers.py puts them.
+inferd_test(tokenizer_files_test SOURCES tokenizer_files_test.cpp tokenizer_test_data.cpp
+  LINKS inferd_text ZLIB::ZLIB REAL_MODEL)

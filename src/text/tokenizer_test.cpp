@@ -213,16 +213,45 @@ TEST(Tokenizer, checks_ids_from_outside) {
   EXPECT_FALSE(tokenizer.check_ids(Ids{-1}).ok());
 }
 
+TEST(Tokenizer, takes_a_piece_that_is_a_token_whole_where_the_rules_say_so) {
+  TestVocabulary words;
+  const int32_t ab = words.merge("a", "b");
+  const int32_t abc = words.add("abc");                           // no merge makes it
+  const int32_t abd = words.add("abd", TokenType::user_defined);  // found before pieces are cut
+  const int32_t bd = words.add("bd", TokenType::control);
+  EXPECT_EQ(words.create().value().encode("abc"), (Ids{ab, 'c'}));
+  words.pre = "llama-bpe";
+  const Tokenizer tokenizer = words.create().value();
+  EXPECT_EQ(tokenizer.encode("abc"), (Ids{abc}));
+  EXPECT_EQ(tokenizer.encode("abcd"), (Ids{ab, 'c', 'd'})) << "only the whole piece";
+  EXPECT_EQ(tokenizer.encode("abd"), (Ids{abd}));
+  EXPECT_EQ(tokenizer.encode("bd"), (Ids{'b', 'd'})) << "never a control token";
+  EXPECT_EQ(tokenizer.encode("bd", {.parse_special = true}), (Ids{bd}));
+}
+
+TEST(Tokenizer, adds_the_begin_token_where_the_name_says_so_and_the_file_nothing) {
+  TestVocabulary words;
+  words.data.bos = words.add("<s>", TokenType::control);
+  EXPECT_FALSE(words.create().value().adds_bos());
+  words.pre = "llama-bpe";
+  EXPECT_TRUE(words.create().value().adds_bos());
+  words.data.add_bos = false;
+  EXPECT_FALSE(words.create().value().adds_bos());
+  words.data.add_bos.reset();
+  words.data.bos.reset();
+  EXPECT_FALSE(words.create().value().adds_bos());
+}
+
 TEST(Tokenizer, refuses_kinds_it_does_not_know_and_lists_what_it_does) {
   TestVocabulary words;
-  words.pre = "llama-bpe";
+  words.pre = "tekken";
   const Result<Tokenizer> refused = words.create();
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(error_row(refused.error().code).id, "E-TOK-001");
   EXPECT_EQ(refused.error().detail,
-            "model \"gpt2\" with pre-tokeniser \"llama-bpe\"; known are model \"gpt2\" with one of "
-            "gpt-2, smollm, qwen2");
-  TokenizerData data{.model = "llama", .pre = "gpt-2"};
+            cat("model \"gpt2\" with pre-tokeniser \"tekken\"; known are model \"gpt2\" with one of ",
+                pre_tokenizer_names()));
+  TokenizerData data{.model = "rwkv", .pre = "gpt-2"};
   EXPECT_EQ(error_row(Tokenizer::create(data).error().code).id, "E-TOK-001");
 }
 

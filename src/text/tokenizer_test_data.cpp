@@ -35,7 +35,7 @@ class Reader {
   size_t at_ = 0;
 };
 
-constexpr uint32_t kUint32 = 4, kInt32 = 5, kBool = 7, kString = 8, kArray = 9;
+constexpr uint32_t kUint32 = 4, kInt32 = 5, kFloat32 = 6, kBool = 7, kString = 8, kArray = 9;
 
 size_t size_of_type(uint32_t type) {
   constexpr size_t kSizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
@@ -72,12 +72,25 @@ std::vector<int32_t> ids_of(const Json& array) {
 
 }  // namespace
 
-std::unique_ptr<GgufTokens> read_gguf_tokens(const std::string& file_name) {
+std::string model_path(const std::string& file_name) {
   const char* folder = std::getenv("INFERD_TEST_MODELS");
   INFERD_CHECK(folder != nullptr, "set INFERD_TEST_MODELS to the folder with ", file_name);
-  auto file = MappedFile::open(cat(folder, "/", file_name));
-  auto out = std::unique_ptr<GgufTokens>(
-      new GgufTokens{.file = std::move(file).value(), .tokens = {}, .merges = {}, .types = {}, .data = {}});
+  return cat(folder, "/", file_name);
+}
+
+std::string tokenizer_path(const std::string& file_name) {
+  if (const char* folder = std::getenv("INFERD_TEST_TOKENIZERS")) return cat(folder, "/", file_name);
+  if (const char* cache = std::getenv("XDG_CACHE_HOME")) return cat(cache, "/inferd/tokenizers/", file_name);
+  const char* home = std::getenv("HOME");
+  INFERD_CHECK(home != nullptr, "set INFERD_TEST_TOKENIZERS to the folder with ", file_name);
+  return cat(home, "/.cache/inferd/tokenizers/", file_name);
+}
+
+std::unique_ptr<GgufTokens> read_gguf_tokens(const std::string& path) {
+  auto file = MappedFile::open(path);
+  INFERD_CHECK(file.ok(), path, ": ", file.error().message());
+  auto out = std::unique_ptr<GgufTokens>(new GgufTokens{
+      .file = std::move(file).value(), .tokens = {}, .merges = {}, .types = {}, .scores = {}, .data = {}});
   Reader reader(out->file.bytes());
   INFERD_CHECK(reader.take(4) == "GGUF" && reader.number<uint32_t>() == 3);
   reader.number<uint64_t>();
@@ -103,6 +116,9 @@ std::unique_ptr<GgufTokens> read_gguf_tokens(const std::string& file_name) {
         if (key == "tokenizer.ggml.token_type" && element == kInt32) {
           out->types.resize(count);
           std::memcpy(out->types.data(), raw.data(), raw.size());
+        } else if (key == "tokenizer.ggml.scores" && element == kFloat32) {
+          out->scores.resize(count);
+          std::memcpy(out->scores.data(), raw.data(), raw.size());
         }
       }
     } else if (type == kString) {

@@ -18,12 +18,17 @@ struct GgufTokens {
   MappedFile file;
   std::vector<std::string_view> tokens, merges;
   std::vector<int32_t> types;
+  std::vector<float> scores;
   TokenizerData data;  // of the vectors above
 };
 
-// A file of the folder INFERD_TEST_MODELS. Ends the process when it cannot be read: these tests have no
-// meaning without it.
-std::unique_ptr<GgufTokens> read_gguf_tokens(const std::string& file_name);
+// A file of the folder INFERD_TEST_MODELS, and one of INFERD_TEST_TOKENIZERS or where
+// tools/fetch_tokenizers.py puts it.
+std::string model_path(const std::string& file_name);
+std::string tokenizer_path(const std::string& file_name);
+
+// Ends the process when the file cannot be read: these tests have no meaning without it.
+std::unique_ptr<GgufTokens> read_gguf_tokens(const std::string& path);
 
 struct GoldenText {
   std::string id;

@@ -1,6 +1,6 @@
 // What the tokenizer needs to know of a code point, from tables made by tools/make_unicode_tables.py, and
-// normalisation form C. Pure functions, any thread. Unicode versions: letters, numbers and white space 16.0,
-// the digit splitter's numbers 17.0, normalisation 9.0; the script says why.
+// normalisation form C. Pure functions, any thread. Unicode versions: categories and white space 16.0, the
+// digit splitter's numbers 17.0, normalisation 9.0, the punctuation splitter 8.0; the script says why.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +24,15 @@ inline constexpr uint8_t kClassMask = 3;
 inline constexpr uint8_t kDigitSplit = 4;
 inline constexpr uint8_t kMark = 8;     // canonical combining class is not 0
 inline constexpr uint8_t kUnsure = 16;  // NFC_Quick_Check is No or Maybe
+// Two bits that divide a class. Of letters: upper or title case, lower case, and 0 for the rest (Lm, Lo). Of
+// other characters: marks (category M), punctuation (P), symbols (S), and 0 for the rest (C).
+inline constexpr uint8_t kDetailMask = 96;
+inline constexpr uint8_t kUpper = 32;
+inline constexpr uint8_t kLower = 64;
+inline constexpr uint8_t kMarkCategory = 32;
+inline constexpr uint8_t kPunctuation = 64;
+inline constexpr uint8_t kSymbol = 96;
+inline constexpr uint8_t kPunctuationSplit = 128;
 
 struct CombiningRange {
   char32_t first, last;
@@ -36,8 +45,8 @@ struct Composition {
   char32_t first, second, composed;
 };
 
-extern const uint8_t kBlockOf[0x110000 >> kBlockBits];
-extern const uint8_t kFlags[];
+extern const uint16_t kBlockOf[0x110000 >> kBlockBits];
+extern const uint8_t kFlags[];  // block 0 is that of ASCII
 // Ascending by code points (by both, where there are two). Hangul is not among them: it is computed.
 extern const std::span<const CombiningRange> kCombining;
 extern const std::span<const Decomposition> kDecompositions;
@@ -59,6 +68,11 @@ inline CharClass char_class(char32_t code_point) {
 // Is it a number to Hugging Face's "Digits" splitter?
 inline bool splits_as_digit(char32_t code_point) {
   return (char_flags(code_point) & unicode_tables::kDigitSplit) != 0;
+}
+
+// Is it punctuation to Hugging Face's "Punctuation" splitter?
+inline bool splits_as_punctuation(char32_t code_point) {
+  return (char_flags(code_point) & unicode_tables::kPunctuationSplit) != 0;
 }
 
 uint8_t combining_class(char32_t code_point);

@@ -1,0 +1,76 @@
+// Tokenizers of many models against the ids that Hugging Face's library gives: the vocabularies that
+// llama.cpp keeps as GGUF files, each with texts and their ids.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+
+#include "base/strings.h"
+#include "text/tokenizer_test_data.h"
+#include "text/unicode.h"
+
+namespace inferd {
+namespace {
+
+std::string read_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  INFERD_CHECK(file, "cannot open ", path, "; tools/fetch_tokenizers.py fetches it");
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+// The texts of an .inp file.
+std::vector<std::string> vocabulary_texts(const std::string& path) {
+  constexpr std::string_view kBorder = "\n__ggml_vocab_test__\n";
+  const std::string all = read_text(path);
+  std::vector<std::string> texts;
+  for (size_t at = 0; at <= all.size();) {
+    const size_t end = std::min(all.find(kBorder, at), all.size());
+    texts.push_back(all.substr(at, end - at));
+    at = end + kBorder.size();
+  }
+  return texts;
+}
+
+// The ids of an .out file, by line, as show_ids() prints them.
+std::vector<std::string> vocabulary_ids(const std::string& path) {
+  const std::string all = read_text(path);
+  std::vector<std::string> lines;
+  for (const std::string_view line : split(all, '\n')) lines.emplace_back(trim(line));
+  return lines;
+}
+
+class Vocabulary : public testing::TestWithParam<const char*> {};
+
+TEST_P(Vocabulary, gives_the_ids_of_hugging_face) {
+  const std::string path = tokenizer_path(cat("ggml-vocab-", GetParam(), ".gguf"));
+  const auto source = read_gguf_tokens(path);
+  const auto tokenizer = Tokenizer::create(source->data);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().terminal_text();
+  const std::vector<std::string> texts = vocabulary_texts(path + ".inp");
+  const std::vector<std::string> ids = vocabulary_ids(path + ".out");
+  ASSERT_GE(texts.size(), 40u);
+  ASSERT_GE(ids.size(), texts.size());
+  // The ids beside Qwen2's vocabulary under Qwen3.5's rules come from a program that does not normalise.
+  const bool without_nfc = GetParam() == std::string_view("qwen35");
+  int compared = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (without_nfc && to_nfc(texts[i]) != texts[i]) continue;
+    ++compared;
+    EXPECT_EQ(show_ids(tokenizer->encode(texts[i])), ids[i]) << printable(texts[i], 200);
+  }
+  EXPECT_GE(compared, 40);
+  std::printf("%s: %d texts, model %s, pre %s\n", GetParam(), compared,
+              std::string(source->data.model).c_str(), std::string(source->data.pre).c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Vocabulary,
+                         testing::Values("command-r", "deepseek-coder", "deepseek-llm", "falcon", "gpt-2",
+                                         "llama-bpe", "mpt", "qwen2", "qwen35", "refact", "starcoder"),
+                         [](const auto& vocabulary) {
+                           std::string name = vocabulary.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace inferd
