@@ -19,11 +19,23 @@ Result<Tokenizer> read_tokenizer(const GgufFile& file) {
   INFERD_TRY(const GgufIntegers type_numbers, file.integers("tokenizer.ggml.token_type"));
   std::vector<int32_t> types;
   for (int64_t i = 0; i < type_numbers.size(); ++i) types.push_back(static_cast<int32_t>(type_numbers[i]));
-  INFERD_TRY(const GgufStrings merge_strings, file.strings("tokenizer.ggml.merges"));
-  const std::vector<std::string_view> merges(merge_strings.begin(), merge_strings.end());
+  std::vector<std::string_view> merges;
+  std::vector<double> scores;
+  if (data.model == "llama") {
+    INFERD_TRY(const GgufReals score_numbers, file.reals("tokenizer.ggml.scores"));
+    for (int64_t i = 0; i < score_numbers.size(); ++i) scores.push_back(score_numbers[i]);
+    if (file.find("tokenizer.ggml.add_space_prefix") != nullptr) {
+      INFERD_TRY(data.add_space_prefix, file.boolean("tokenizer.ggml.add_space_prefix"));
+    }
+    INFERD_TRY(data.remove_extra_whitespaces, file.boolean("tokenizer.ggml.remove_extra_whitespaces", false));
+  } else {
+    INFERD_TRY(const GgufStrings merge_strings, file.strings("tokenizer.ggml.merges"));
+    merges.assign(merge_strings.begin(), merge_strings.end());
+  }
   data.tokens = tokens;
   data.types = types;
   data.merges = merges;
+  data.scores = scores;
   const auto id = [&file](std::string_view name) -> Result<std::optional<int32_t>> {
     const std::string key = cat("tokenizer.ggml.", name, "_token_id");
     if (file.find(key) == nullptr) return std::optional<int32_t>();

@@ -22,11 +22,17 @@ class AddedTokens {
   struct Token {
     std::string text;  // not empty
     int32_t id;
-    bool control;  // matches only inside markup; otherwise everywhere
+    bool control;              // matches only inside markup; otherwise everywhere
+    bool lstrip = false;       // takes the white space before it, as far as the match before,
+    bool rstrip = false;       // and behind it
+    bool single_word = false;  // is no match where a word character touches it
   };
 
   // The texts must differ.
   explicit AddedTokens(std::vector<Token> tokens = {});
+
+  bool empty() const { return tokens_.empty(); }
+  bool has_control() const { return has_control_; }
 
   struct Match {
     ByteRange range;
@@ -42,23 +48,30 @@ class AddedTokens {
         : tokens_(tokens), text_(text), markup_(markup) {}
 
     // The next match; false at the end of the text. A control token that lies wholly outside markup is plain
-    // text as a whole: no other token is looked for inside it.
+    // text as a whole: no other token is looked for inside it. Of two matches the later one ends later, but
+    // where the earlier took white space it may begin before that one's end.
     bool next(Match& match);
 
    private:
     enum class Place { inside, outside, across };
     Place place(ByteRange range);
+    bool touches_word(ByteRange range) const;
+    size_t spaces_begin(size_t end) const;
+    size_t spaces_end(size_t begin);
 
     const AddedTokens& tokens_;
     const std::string_view text_;
     std::span<const ByteRange> markup_;  // those that end behind at_
     size_t at_ = 0;
+    size_t last_end_ = 0;     // of the last match
+    ByteRange spaces_{0, 0};  // a run of white space that was looked through
   };
 
   int64_t bytes() const;  // of memory held
 
  private:
   std::vector<Token> tokens_;  // ascending by text
+  bool has_control_ = false;
   // Tokens that start with byte b are [first_byte_[b], first_byte_[b + 1]).
   std::array<uint32_t, 257> first_byte_{};
 };

@@ -54,7 +54,8 @@ uint64_t pop_heap4(std::vector<uint64_t>& heap) {
 }  // namespace
 
 void BpeMerges::reserve(size_t merges) {
-  INFERD_CHECK(joined_.empty());
+  INFERD_CHECK(count_ == 0);
+  room_ = merges;
   const size_t capacity = std::bit_ceil(merges + merges / 2 + 2);
   entries_.assign(capacity, Entry{});
   joined_.reserve(merges);
@@ -63,14 +64,21 @@ void BpeMerges::reserve(size_t merges) {
 }
 
 bool BpeMerges::add(int32_t left, int32_t right, int32_t joined) {
-  INFERD_CHECK(joined_.size() < joined_.capacity(), "more merges than were announced");
+  INFERD_CHECK(joined_.size() == count_, "merges with and without a rank");
+  if (!add_ranked(left, right, joined, static_cast<uint32_t>(count_))) return false;
+  joined_.push_back(joined);
+  return true;
+}
+
+bool BpeMerges::add_ranked(int32_t left, int32_t right, int32_t joined, uint32_t rank) {
+  INFERD_CHECK(count_ < room_, "more merges than were announced");
   size_t at = slot(left, right);
   while (entries_[at].left >= 0) {
     if (entries_[at].left == left && entries_[at].right == right) return false;
     at = (at + 1) & mask_;
   }
-  entries_[at] = {left, right, static_cast<uint32_t>(joined_.size()), joined};
-  joined_.push_back(joined);
+  entries_[at] = {left, right, rank, joined};
+  ++count_;
   return true;
 }
 
@@ -95,22 +103,34 @@ void BpeMerges::encode(std::string_view piece, std::vector<int32_t>& out, Scratc
     }
     const std::string_view part = piece.substr(begin, at - begin);
     if (part.size() <= kShort) {
-      encode_short(part, out);
+      int32_t ids[kShort];
+      size_t count = 0;
+      for (const char c : part) {
+        if (const int32_t id = byte_ids_[static_cast<unsigned char>(c)]; id >= 0) ids[count++] = id;
+      }
+      merge_short({ids, count}, out);
     } else {
-      encode_long(part, out, scratch);
+      scratch.symbols.clear();
+      for (const char c : part) {
+        if (const int32_t id = byte_ids_[static_cast<unsigned char>(c)]; id >= 0)
+          scratch.symbols.push_back(id);
+      }
+      merge_long(scratch.symbols, out, scratch);
     }
     begin = at;
   }
 }
 
-void BpeMerges::encode_short(std::string_view piece, std::vector<int32_t>& out) const {
+void BpeMerges::merge(std::span<const int32_t> symbols, std::vector<int32_t>& out, Scratch& scratch) const {
+  if (symbols.size() > kShort) return merge_long(symbols, out, scratch);
   int32_t ids[kShort];
+  std::copy(symbols.begin(), symbols.end(), ids);
+  merge_short({ids, symbols.size()}, out);
+}
+
+void BpeMerges::merge_short(std::span<int32_t> ids, std::vector<int32_t>& out) const {
   Merge pairs[kShort];  // of (i, i + 1)
-  size_t count = 0;
-  for (const char c : piece) {
-    const int32_t id = byte_ids_[static_cast<unsigned char>(c)];
-    if (id >= 0) ids[count++] = id;
-  }
+  size_t count = ids.size();
   if (count == 0) return;
   for (size_t i = 0; i + 1 < count; ++i) pairs[i] = find(ids[i], ids[i + 1]);
   while (count > 1) {
@@ -128,25 +148,26 @@ void BpeMerges::encode_short(std::string_view piece, std::vector<int32_t>& out) 
     if (best > 0) pairs[best - 1] = find(ids[best - 1], ids[best]);
     if (best + 1 < count) pairs[best] = find(ids[best], ids[best + 1]);
   }
-  out.insert(out.end(), ids, ids + count);
+  out.insert(out.end(), ids.begin(), ids.begin() + static_cast<ptrdiff_t>(count));
 }
 
 // A heap over all pairs of a long piece would not fit a cache. So the pairs known at one time are sorted and
 // walked in order; of the pairs found on the way only those that come before the end of that run go to a
 // heap, the others wait for the next run. Long runs of one character, whose pairs are found in order, neither
 // sift nor sort.
-void BpeMerges::encode_long(std::string_view piece, std::vector<int32_t>& out, Scratch& scratch) const {
-  INFERD_CHECK(piece.size() <= kMaxPiece, "a piece of ", piece.size(), " bytes");
-  auto& [slots, run, heap, later] = scratch;
+void BpeMerges::merge_long(std::span<const int32_t> symbols, std::vector<int32_t>& out,
+                           Scratch& scratch) const {
+  INFERD_CHECK(symbols.size() <= kMaxPiece, "a piece of ", symbols.size(), " symbols");
+  auto& slots = scratch.slots;
+  auto& run = scratch.run;
+  auto& heap = scratch.heap;
+  auto& later = scratch.later;
   slots.clear();
-  slots.reserve(piece.size());
+  slots.reserve(symbols.size());
   run.clear();
   heap.clear();
   later.clear();
-  for (const char c : piece) {
-    if (const int32_t id = byte_ids_[static_cast<unsigned char>(c)]; id >= 0)
-      slots.push_back({id, kNoMerge, 0});
-  }
+  for (const int32_t id : symbols) slots.push_back({id, kNoMerge, 0});
   const size_t count = slots.size();
   const auto next = [&](size_t at) {
     const int32_t inside = at + 1 < count ? slots[at + 1].id : 0;
@@ -192,7 +213,7 @@ void BpeMerges::encode_long(std::string_view piece, std::vector<int32_t>& out, S
     const size_t right = next(left);
     const size_t end = next(right);
     slots[right].rank = kNoMerge;  // gone
-    slots[left].id = joined_[rank];
+    slots[left].id = joined_.empty() ? find(slots[left].id, slots[right].id).joined : joined_[rank];
     slots[left + 1].id = slots[end - 1].id = -static_cast<int32_t>(end - left);
     take_pair(left);
     if (left > 0) take_pair(before(left));

@@ -7,6 +7,7 @@
 #include <array>
 #include <bitset>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +28,10 @@ class BpeMerges {
 
   // Appends the merge of the next rank. False: this pair has a merge already. Requires room.
   bool add(int32_t left, int32_t right, int32_t joined);
+
+  // The same with a rank that other merges may have too, below kMaxMerges. All merges of a table are added by
+  // this or all by add().
+  bool add_ranked(int32_t left, int32_t right, int32_t joined, uint32_t rank);
 
   // Must be called for each merge that can happen: its left part ends with `last`, its right part begins with
   // `first`.
@@ -50,10 +55,14 @@ class BpeMerges {
     // the end of the run. `later`: slots whose pairs come behind the run.
     std::vector<uint64_t> run, heap;
     std::vector<uint32_t> later;
+    std::vector<int32_t> symbols;  // what a piece is before merging
   };
 
-  // Appends the ids of `piece`. O(n log n) in its length. Requires a piece under 2 GiB.
+  // Appends the ids of `piece`, a text of bytes. O(n log n) in its length. Requires a piece under 2 GiB.
   void encode(std::string_view piece, std::vector<int32_t>& out, Scratch& scratch) const;
+
+  // Appends what `symbols` (scratch.symbols, or others) become by merging. O(n log n). Requires under 2^31.
+  void merge(std::span<const int32_t> symbols, std::vector<int32_t>& out, Scratch& scratch) const;
 
   int64_t bytes() const;  // of memory held
 
@@ -80,13 +89,15 @@ class BpeMerges {
   bool may_join(uint8_t last, uint8_t first) const {
     return joins_[last][first] || byte_ids_[last] < 0 || byte_ids_[first] < 0;
   }
-  void encode_short(std::string_view piece, std::vector<int32_t>& out) const;
-  void encode_long(std::string_view piece, std::vector<int32_t>& out, Scratch& scratch) const;
+  void merge_short(std::span<int32_t> ids, std::vector<int32_t>& out) const;
+  void merge_long(std::span<const int32_t> symbols, std::vector<int32_t>& out, Scratch& scratch) const;
 
   std::vector<Entry> entries_ = std::vector<Entry>(2);  // open addressing, a power of two, at most 2/3 full
-  std::vector<int32_t> joined_;                         // by rank
+  std::vector<int32_t> joined_;                         // by rank; empty when ranks are shared
   std::array<int32_t, 256> byte_ids_;                   // −1: no token
   std::array<std::bitset<256>, 256> joins_;  // [last byte][first byte] of the two parts of some merge
+  size_t count_ = 0;                         // merges
+  size_t room_ = 0;                          // merges announced
   int shift_ = 63;                           // 64 − log2 of the capacity
   size_t mask_ = 1;                          // the capacity − 1
 };

@@ -1,7 +1,8 @@
 // Token ids to text as they come: what is given out is always valid UTF-8 and never half a character. One per
 // answer, used by one thread at a time. The one policy for bytes that are no text: each maximal ill-formed
 // subpart (base/utf8.h) becomes one U+FFFD, and so does a character that the end of the answer cuts off. All
-// deltas joined are Tokenizer::decode() of all ids.
+// deltas joined are Tokenizer::decode() of all ids, but for the space that decode() leaves out at the begin
+// of a text: an answer goes on from a prompt.
 #pragma once
 
 #include <cstdint>

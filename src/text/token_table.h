@@ -1,9 +1,9 @@
-// Bytes to the id of the token that stands for just these bytes. Built once, then const and called from any
-// thread.
+// Bytes to the id of the token that is written with just these bytes. Built once, then const and called from
+// any thread.
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,31 +11,25 @@ namespace inferd {
 
 class TokenTable {
  public:
-  // The bytes of all tokens: token i is text[offsets[i], offsets[i + 1]).
-  struct Texts {
-    std::string_view text;
-    std::span<const uint32_t> offsets;  // (V + 1)
-
-    std::string_view at(size_t id) const { return text.substr(offsets[id], offsets[id + 1] - offsets[id]); }
-  };
-
   // Makes room for that many tokens, and forgets all others.
   void reserve(size_t tokens);
-  // Takes token `id` in, unless another has its bytes already. Requires room.
-  void insert(const Texts& texts, size_t id);
-  // The id of `bytes` among the tokens taken in; −1: none. `texts` as at insert().
-  int32_t find(const Texts& texts, std::string_view bytes) const;
+  // Takes a token in, unless another has its bytes already. Requires room, and under 4 GiB in all.
+  void insert(std::string_view bytes, int32_t id);
+  // The id of the token with these bytes; −1: none.
+  int32_t find(std::string_view bytes) const;
 
   int64_t bytes() const;  // of memory held
 
  private:
   struct Slot {
     uint32_t tag = 0;
-    uint32_t id_plus_1 = 0;  // 0: free
+    int32_t id = -1;  // −1: free
+    uint32_t begin = 0, size = 0;
   };
 
-  size_t find_slot(const Texts& texts, std::string_view bytes) const;
+  size_t find_slot(std::string_view bytes, uint64_t hash) const;
 
+  std::string text_;
   std::vector<Slot> slots_ = std::vector<Slot>(1);  // open addressing, a power of two, at most 2/3 full
 };
 

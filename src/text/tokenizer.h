@@ -1,9 +1,10 @@
-// Text to token ids and back: byte-level BPE with the ids of Hugging Face's tokenizers. Built once at a
-// model's load from data that some file format holds; afterwards const, and every method may be called from
-// any thread.
+// Text to token ids and back, with the ids of Hugging Face's tokenizers: BPE over bytes or characters, and
+// unigram models. Built once at a model's load from data that some file format holds; afterwards const, and
+// every method may be called from any thread.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,9 +14,11 @@
 #include "base/result.h"
 #include "text/added_tokens.h"
 #include "text/bpe.h"
-#include "text/pretokenizer.h"
+#include "text/char_bpe.h"
 #include "text/span.h"
 #include "text/token_table.h"
+#include "text/tokenizer_spec.h"
+#include "text/unigram.h"
 
 namespace inferd {
 
@@ -23,23 +26,29 @@ namespace inferd {
 // text: "</s>" may be an ordinary token, and the fill-in-the-middle tokens of Qwen2.5-Coder are control
 // tokens as its GGUF file says.
 enum class TokenType : int32_t {
-  normal = 1,        // made by merges only; its text is in the byte alphabet
+  normal = 1,        // made by the model only; in byte-level BPE its text is in the byte alphabet
+  unknown = 2,       // stands for what no token covers; otherwise as a control token
   control = 3,       // "special": steers the model; never made from plain text
   user_defined = 4,  // found in any text as it is written, before merging
   unused = 5,        // fills the vocabulary up; never made, never matched
+  byte = 6,          // "<0x0A>": one byte of a character that is no token
 };
 
-// What a tokenizer is built from. Views only: they must live until create() returns, not longer.
+// What a GGUF file says of a tokenizer (its keys tokenizer.ggml.*). Views only: they must live until create()
+// returns, not longer.
 struct TokenizerData {
-  std::string_view model;  // "gpt2": byte-level BPE
-  std::string_view pre;    // pre-tokeniser's name, see pretokenizer.h
-  // (V) by id: normal tokens in the byte alphabet, the others as they are written.
+  std::string_view model;  // "gpt2": byte-level BPE; "llama": SentencePiece's BPE by scores
+  std::string_view pre;    // gpt2: the pre-tokeniser's name, see pretokenizer.h
+  // (V) by id: normal tokens of gpt2 in the byte alphabet, the others as they are written.
   std::span<const std::string_view> tokens;
   std::span<const int32_t> types;  // (V) TokenType
-  // By rank: "left right" in the byte alphabet.
+  // gpt2, by rank: "left right" in the byte alphabet.
   std::span<const std::string_view> merges;
+  std::span<const double> scores;         // llama: (V)
+  std::optional<bool> add_space_prefix;   // llama: without it, true
+  bool remove_extra_whitespaces = false;  // llama: refused
   std::optional<int32_t> bos, eos, eot, unk, pad;
-  // What EncodeOptions::add_special adds. Without add_bos the pre-tokeniser's name decides.
+  // What EncodeOptions::add_special adds. Without add_bos the model and the pre-tokeniser's name decide.
   std::optional<bool> add_bos;
   bool add_eos = false;
 };
@@ -57,6 +66,8 @@ class Tokenizer {
   // E-TOK-001: a model or pre-tokeniser that is not known here. E-TOK-002: data that contradicts itself; one
   // fault is named by id or rank.
   static Result<Tokenizer> create(const TokenizerData& data);
+  // The same from what another file said. E-TOK-002.
+  static Result<Tokenizer> build(TokenizerSpec spec);
 
   // The ids of a text. Ill-formed UTF-8 is read as U+FFFD, one for each maximal ill-formed subpart. Time
   // linear in the text. User-defined tokens are recognised whatever the options. Requires a text under 2 GiB.
@@ -68,8 +79,9 @@ class Tokenizer {
   // a border (its halves would become U+FFFD).
   std::vector<int32_t> encode_spans(std::span<const TextSpan> spans, bool add_special = false) const;
 
-  // Valid UTF-8; what is ill-formed in the tokens' bytes becomes U+FFFD by the maximal subpart rule.
-  // Requires ids of this vocabulary; see check_ids().
+  // Valid UTF-8; what is ill-formed in the tokens' bytes becomes U+FFFD by the maximal subpart rule. The ids
+  // are a whole text: where the model puts a space before each text, it is left out again. Requires ids of
+  // this vocabulary; see check_ids().
   std::string decode(std::span<const int32_t> ids, bool skip_special = false) const;
 
   // E-TOK-003 names the first id that is not of this vocabulary. For ids from outside.
@@ -92,36 +104,46 @@ class Tokenizer {
   std::optional<int32_t> bos() const { return bos_; }
   std::optional<int32_t> eos() const { return eos_; }
   std::optional<int32_t> pad() const { return pad_; }
-  bool adds_bos() const { return add_bos_; }
+  bool adds_bos() const { return bos_ && !prefix_.empty() && prefix_[0] == *bos_; }
 
   int64_t bytes() const;  // of memory held
 
  private:
-  class TokenIndex;
+  class Builder;  // tokenizer_build.cpp
+  struct Scratch {
+    BpeMerges::Scratch merges;
+    Unigram::Scratch unigram;
+  };
 
   Tokenizer() = default;
 
   size_t index(int32_t id) const;
   std::vector<int32_t> encode_flat(std::string_view text, std::span<const ByteRange> markup,
                                    bool add_special) const;
-  void encode_plain(std::string_view text, std::vector<int32_t>& ids, BpeMerges::Scratch& scratch) const;
-  Status take_tokens(const TokenizerData& data, TokenIndex& index);
-  Status take_merges(const TokenizerData& data, const TokenIndex& index);
-  Status take_special_ids(const TokenizerData& data);
-  void take_whole_tokens();
-  TokenTable::Texts texts() const { return {text_, offsets_}; }
+  // `text`: what lies between two added tokens; `first`: at the begin of all.
+  void encode_plain(std::string_view text, std::span<const ByteRange> markup, bool first,
+                    std::vector<int32_t>& ids, Scratch& scratch) const;
+  void encode_pieces(std::string_view text, bool first, std::vector<int32_t>& ids, Scratch& scratch) const;
+  void encode_piece(std::string_view piece, std::vector<int32_t>& ids, Scratch& scratch) const;
 
-  const PreTokenizer* rules_ = nullptr;
-  BpeMerges merges_;
-  TokenTable whole_;  // normal tokens, where the pre-tokeniser's rules want them
-  AddedTokens added_;
+  TokenizerSpec::Model model_ = TokenizerSpec::Model::byte_bpe;
+  std::vector<NormalizerStep> normalizer_;
+  std::vector<PiecePattern> patterns_;
+  std::vector<SplitStep> splits_;     // in place of patterns_
+  BpeMerges merges_;                  // byte_bpe
+  std::unique_ptr<CharBpe> chars_;    // char_bpe, score_bpe
+  std::unique_ptr<Unigram> unigram_;  // unigram
+  bool whole_tokens_ = false;
+  TokenTable whole_;               // normal tokens, where pieces may be whole tokens
+  AddedTokens added_;              // looked for in the text,
+  AddedTokens normalized_added_;   // and then in the normalised text
   std::string text_;               // the bytes of all tokens, one after another
   std::vector<uint32_t> offsets_;  // (V + 1) into text_
   std::vector<uint8_t> types_;     // (V)
   std::vector<int32_t> end_ids_;
   std::optional<int32_t> bos_, eos_, pad_;
-  bool add_bos_ = false;
-  bool add_eos_ = false;
+  std::vector<int32_t> prefix_, suffix_;  // what add_special puts around a text
+  TokenizerSpec::LeadingSpace leading_space_ = TokenizerSpec::LeadingSpace::keep;
 };
 
 }  // namespace inferd

@@ -65,7 +65,8 @@ TEST_P(Vocabulary, gives_the_ids_of_hugging_face) {
 
 INSTANTIATE_TEST_SUITE_P(Files, Vocabulary,
                          testing::Values("command-r", "deepseek-coder", "deepseek-llm", "falcon", "gpt-2",
-                                         "llama-bpe", "mpt", "qwen2", "qwen35", "refact", "starcoder"),
+                                         "llama-spm", "phi-3", "llama-bpe", "mpt", "qwen2", "qwen35",
+                                         "refact", "starcoder"),
                          [](const auto& vocabulary) {
                            std::string name = vocabulary.param;
                            std::replace(name.begin(), name.end(), '-', '_');

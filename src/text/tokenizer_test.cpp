@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/strings.h"
+#include "text/pretokenizer.h"
 #include "text/tokenizer_test_vocabulary.h"
 
 namespace inferd {
@@ -248,9 +249,9 @@ TEST(Tokenizer, refuses_kinds_it_does_not_know_and_lists_what_it_does) {
   const Result<Tokenizer> refused = words.create();
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(error_row(refused.error().code).id, "E-TOK-001");
-  EXPECT_EQ(refused.error().detail,
-            cat("model \"gpt2\" with pre-tokeniser \"tekken\"; known are model \"gpt2\" with one of ",
-                pre_tokenizer_names()));
+  EXPECT_EQ(refused.error().detail, cat("model \"gpt2\" with pre-tokeniser \"tekken\"; known are model "
+                                        "\"llama\", and \"gpt2\" with one of ",
+                                        pre_tokenizer_names()));
   TokenizerData data{.model = "rwkv", .pre = "gpt-2"};
   EXPECT_EQ(error_row(Tokenizer::create(data).error().code).id, "E-TOK-001");
 }

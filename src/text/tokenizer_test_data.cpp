@@ -117,8 +117,9 @@ std::unique_ptr<GgufTokens> read_gguf_tokens(const std::string& path) {
           out->types.resize(count);
           std::memcpy(out->types.data(), raw.data(), raw.size());
         } else if (key == "tokenizer.ggml.scores" && element == kFloat32) {
-          out->scores.resize(count);
-          std::memcpy(out->scores.data(), raw.data(), raw.size());
+          std::vector<float> scores(count);
+          std::memcpy(scores.data(), raw.data(), raw.size());
+          out->scores.assign(scores.begin(), scores.end());
         }
       }
     } else if (type == kString) {
@@ -134,6 +135,8 @@ std::unique_ptr<GgufTokens> read_gguf_tokens(const std::string& path) {
     } else if (type == kBool) {
       const bool value = reader.number<uint8_t>() != 0;
       if (key == "tokenizer.ggml.add_bos_token") data.add_bos = value;
+      if (key == "tokenizer.ggml.add_space_prefix") data.add_space_prefix = value;
+      if (key == "tokenizer.ggml.remove_extra_whitespaces") data.remove_extra_whitespaces = value;
     } else {
       reader.take(size_of_type(type));
     }
@@ -141,6 +144,7 @@ std::unique_ptr<GgufTokens> read_gguf_tokens(const std::string& path) {
   data.tokens = out->tokens;
   data.merges = out->merges;
   data.types = out->types;
+  data.scores = out->scores;
   return out;
 }
 

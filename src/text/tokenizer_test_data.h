@@ -18,7 +18,7 @@ struct GgufTokens {
   MappedFile file;
   std::vector<std::string_view> tokens, merges;
   std::vector<int32_t> types;
-  std::vector<float> scores;
+  std::vector<double> scores;
   TokenizerData data;  // of the vectors above
 };
 
