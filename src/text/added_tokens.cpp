@@ -85,7 +85,8 @@ bool AddedTokens::Scan::next(Match& match) {
     } else if (allowed != nullptr) {
       match = {{at_, at_ + allowed->text.size()}, allowed->id};
       at_ = match.range.end;
-      if (allowed->single_word && touches_word(match.range)) continue;
+      // What an earlier match took as white space is gone.
+      if (match.range.begin < last_end_ || (allowed->single_word && touches_word(match.range))) continue;
       if (allowed->lstrip) match.range.begin = spaces_begin(match.range.begin);
       if (allowed->rstrip) match.range.end = spaces_end(match.range.end);
       last_end_ = match.range.end;

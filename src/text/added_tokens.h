@@ -48,8 +48,7 @@ class AddedTokens {
         : tokens_(tokens), text_(text), markup_(markup) {}
 
     // The next match; false at the end of the text. A control token that lies wholly outside markup is plain
-    // text as a whole: no other token is looked for inside it. Of two matches the later one ends later, but
-    // where the earlier took white space it may begin before that one's end.
+    // text as a whole: no other token is looked for inside it.
     bool next(Match& match);
 
    private:

@@ -86,7 +86,7 @@ std::string normalize(std::span<const NormalizerStep> steps, std::string_view te
         if (out.empty()) break;
         out.insert(0, step.content);
         for (ByteRange& range : ranges) {
-          range.begin += step.content.size();
+          if (range.begin > 0) range.begin += step.content.size();
           range.end += step.content.size();
         }
         break;

@@ -33,7 +33,8 @@ bool follows_ranges(std::span<const NormalizerStep> steps);
 
 // Does all steps to valid UTF-8, in time linear in the text for each. `ranges`: ascending and disjoint places
 // of the text, which become their places in the result; one that only part of a changed place belongs to
-// shrinks by it. Requires that `ranges` is empty or follows_ranges(steps).
+// shrinks by it, and what is put before the text belongs to the one at its begin. Requires that `ranges` is
+// empty or follows_ranges(steps).
 std::string normalize(std::span<const NormalizerStep> steps, std::string_view text,
                       std::vector<ByteRange>& ranges);
 

@@ -363,6 +363,10 @@ ByteRange find_match(PiecePattern pattern, std::string_view text, size_t at) {
       return find_run(text, at, [](const Char& c) { return c.in(kNumbers); }, 3);
     case PiecePattern::ascii_digits_3:
       return find_ascii_digits_3(text, at);
+    case PiecePattern::space:
+      return find_run(text, at, [](const Char& c) { return c.in(kSpaces); }, 1);
+    case PiecePattern::punctuation:
+      return find_run(text, at, [](const Char& c) { return (c.flags & kPunctuationSplit) != 0; }, 1);
     case PiecePattern::punctuation_run:
       return find_run(text, at, [](const Char& c) { return (c.flags & kPunctuationSplit) != 0; });
     case PiecePattern::newline:

@@ -36,6 +36,8 @@ enum class PiecePattern : uint8_t {
   digits,                // a run of them
   numbers_3,             // \p{N}{1,3}
   ascii_digits_3,        // [0-9][0-9][0-9]
+  space,                 // one character of white space
+  punctuation,           // one of what the \"Punctuation\" splitter calls so
   punctuation_run,       // a run of what the "Punctuation" splitter calls so
   newline,               // [\r\n]
   spaced_letters,        // \s?\p{L}+

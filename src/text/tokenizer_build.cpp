@@ -80,6 +80,7 @@ class Tokenizer::Builder {
   Status take_sizes();
   Status take_tokens();
   Status take_token(size_t id, uint64_t hash);
+  Status take_added(size_t id, TokenType type);
   void append_text(std::string_view token);
   Status take_merges();
   void allow_join(int32_t left, int32_t right);
@@ -258,28 +259,14 @@ Status Tokenizer::Builder::take_token(size_t id, uint64_t hash) {
     ++byte_tokens_;
     return {};
   }
-  const bool plain = type == TokenType::normal;
   // A normal token outside the byte alphabet is no merge's; Hugging Face decodes it as it is written.
-  if (!is_byte_model() || !plain || !append_alphabet_bytes(tokenizer_.text_, token)) {
+  const bool normal = type == TokenType::normal;
+  if (!normal || !is_byte_model() || !append_alphabet_bytes(tokenizer_.text_, token)) {
     if (!is_valid_utf8(token)) return data_error(where(), cat("ill-formed UTF-8 ", printable(token)));
-    append_text(token);
-  }
-  if (!plain) {
-    if (token.size() > AddedTokens::kMaxBytes) {
-      return data_error(where(), cat("a control or user-defined token of ", token.size(), " bytes; ",
-                                     AddedTokens::kMaxBytes, " allowed"));
-    }
-    const AddedRules rules = spec_.rules.empty() ? AddedRules{} : spec_.rules[id];
-    AddedTokens::Token added{std::string(token), number,       type == TokenType::control,
-                             rules.lstrip,       rules.rstrip, rules.single_word};
-    if (rules.normalized) {
-      std::vector<ByteRange> none;
-      added.text = normalize(spec_.normalizer, token, none);
-      if (added.text.empty())
-        return data_error(where(), cat("the normaliser leaves nothing of ", printable(token)));
-      normalized_added_.push_back(std::move(added));
+    if (normal) {
+      append_text(token);
     } else {
-      added_.push_back(std::move(added));
+      INFERD_TRY_STATUS(take_added(id, type));
     }
   }
   if (spec_.model == Model::unigram) {
@@ -308,6 +295,29 @@ Status Tokenizer::Builder::take_token(size_t id, uint64_t hash) {
     const char32_t character = next_code_point(token, end);
     if (end == token.size()) tokenizer_.chars_->set_character(character, number);
   }
+  return {};
+}
+
+// A control or user-defined token: as it is looked for, and as it is written.
+Status Tokenizer::Builder::take_added(size_t id, TokenType type) {
+  AddedTokens::Token added{std::string(spec_.tokens[id]), static_cast<int32_t>(id),
+                           type == TokenType::control};
+  const bool normalized = !spec_.rules.empty() && spec_.rules[id].normalized;
+  if (normalized) {
+    std::vector<ByteRange> none;
+    added.text = normalize(spec_.normalizer, spec_.tokens[id], none);
+  }
+  if (added.text.empty() || added.text.size() > AddedTokens::kMaxBytes) {
+    return data_error(cat("token ", id), cat("a control or user-defined token of ", added.text.size(),
+                                             " bytes; 1 to ", AddedTokens::kMaxBytes, " allowed"));
+  }
+  if (!spec_.rules.empty()) {
+    added.lstrip = spec_.rules[id].lstrip;
+    added.rstrip = spec_.rules[id].rstrip;
+    added.single_word = spec_.rules[id].single_word;
+  }
+  append_text(added.text);
+  (normalized ? normalized_added_ : added_).push_back(std::move(added));
   return {};
 }
 

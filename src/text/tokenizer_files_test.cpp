@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/strings.h"
+#include "text/tokenizer_json.h"
 #include "text/tokenizer_test_data.h"
 #include "text/unicode.h"
 
@@ -38,6 +39,34 @@ std::vector<std::string> vocabulary_ids(const std::string& path) {
   for (const std::string_view line : split(all, '\n')) lines.emplace_back(trim(line));
   return lines;
 }
+
+class JsonFile : public testing::TestWithParam<const char*> {};
+
+TEST_P(JsonFile, gives_the_ids_and_texts_of_hugging_face) {
+  const std::string json = read_text(tokenizer_path(cat(GetParam(), ".json")));
+  const auto tokenizer = read_tokenizer_json(json);
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().terminal_text();
+  const std::vector<GoldenText> texts = read_golden_texts(GetParam());
+  ASSERT_EQ(texts.size(), 4580u);
+  int wrong = 0;
+  for (const GoldenText& golden : texts) {
+    const std::vector<int32_t> parsed = tokenizer->encode(golden.text, {.parse_special = true});
+    const std::vector<int32_t> plain = tokenizer->encode(golden.text);
+    const std::string decoded = tokenizer->decode(golden.ids);
+    EXPECT_EQ(show_ids(parsed), show_ids(golden.ids)) << golden.id;
+    EXPECT_EQ(show_ids(plain), show_ids(golden.ids_plain)) << golden.id << " with special tokens as text";
+    EXPECT_EQ(decoded, golden.decoded) << golden.id;
+    if (parsed != golden.ids || plain != golden.ids_plain || decoded != golden.decoded) ++wrong;
+    if (wrong > 20) FAIL() << "and more";
+  }
+  std::printf("%s: %zu texts, %d differ; %s held\n", GetParam(), texts.size(), wrong,
+              human_bytes(tokenizer->bytes()).c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, JsonFile,
+                         testing::Values("deepseek_v3", "gemma3", "gpt4o", "gptoss", "llama2", "llama3",
+                                         "llama3_1", "qwen3"),
+                         [](const auto& file) { return std::string(file.param); });
 
 class Vocabulary : public testing::TestWithParam<const char*> {};
 

@@ -288,7 +288,7 @@ TEST(Tokenizer, refuses_data_that_contradicts_itself) {
   EXPECT_EQ(with([](auto& w) { w.add("\xFF"); }), "token 257: ill-formed UTF-8 \"\\xff\"");
   EXPECT_EQ(with([](auto& w) { w.add("\u6F22"); }), "accepted") << "outside the alphabet: kept as written";
   EXPECT_EQ(with([](auto& w) { w.add(std::string(513, 'x'), TokenType::control); }),
-            "token 257: a control or user-defined token of 513 bytes; 512 allowed");
+            "token 257: a control or user-defined token of 513 bytes; 1 to 512 allowed");
   EXPECT_EQ(with([](auto& w) { w.merges.push_back("ab"); }),
             "merge 1: \"ab\" is not two parts with one space between them");
   EXPECT_EQ(with([](auto& w) { w.merges.push_back("a b c"); }),
