@@ -11,6 +11,7 @@ AddedTokens::AddedTokens(std::vector<Token> tokens) : tokens_(std::move(tokens))
   std::sort(tokens_.begin(), tokens_.end(), [](const Token& a, const Token& b) { return a.text < b.text; });
   for (const Token& token : tokens_) ++first_byte_[static_cast<unsigned char>(token.text[0]) + 1];
   for (size_t b = 1; b < first_byte_.size(); ++b) first_byte_[b] += first_byte_[b - 1];
+  for (size_t b = 0; b < begins_.size(); ++b) begins_[b] = first_byte_[b] != first_byte_[b + 1];
   has_control_ =
       std::any_of(tokens_.begin(), tokens_.end(), [](const Token& token) { return token.control; });
 }
@@ -59,6 +60,10 @@ bool AddedTokens::Scan::next(Match& match) {
   const auto& tokens = tokens_.tokens_;
   while (at_ < text_.size()) {
     const auto lead = static_cast<unsigned char>(text_[at_]);
+    if (!tokens_.begins_[lead]) {
+      ++at_;
+      continue;
+    }
     auto low = tokens.begin() + tokens_.first_byte_[lead];
     auto high = tokens.begin() + tokens_.first_byte_[lead + 1];
     // [low, high) are the tokens that begin with text[at, at + length); a token of just that text comes

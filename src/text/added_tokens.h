@@ -73,6 +73,7 @@ class AddedTokens {
   bool has_control_ = false;
   // Tokens that start with byte b are [first_byte_[b], first_byte_[b + 1]).
   std::array<uint32_t, 257> first_byte_{};
+  std::array<bool, 256> begins_{};  // does any token begin with that byte?
 };
 
 }  // namespace inferd

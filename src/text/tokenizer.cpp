@@ -95,14 +95,20 @@ void Tokenizer::encode_pieces(std::string_view text, bool first, std::vector<int
   if (!splits_.empty()) {
     split_text(splits_, text, first, [&](std::string_view piece) { encode_piece(piece, ids, scratch); });
   } else if (model_ == TokenizerSpec::Model::byte_bpe && !whole_tokens_) {
-    for_each_piece(patterns_, text,
-                   [&](std::string_view piece) { merges_.encode(piece, ids, scratch.merges); });
+    for_each_piece(patterns_, text, [&](std::string_view piece) {
+      if (const int32_t id = words_.find(piece); id >= 0) {
+        ids.push_back(id);
+      } else {
+        merges_.encode(piece, ids, scratch.merges);
+      }
+    });
   } else {
     for_each_piece(patterns_, text, [&](std::string_view piece) { encode_piece(piece, ids, scratch); });
   }
 }
 
 void Tokenizer::encode_piece(std::string_view piece, std::vector<int32_t>& ids, Scratch& scratch) const {
+  if (const int32_t id = words_.find(piece); id >= 0) return ids.push_back(id);
   if (whole_tokens_) {
     if (const int32_t id = whole_.find(piece); id >= 0) return ids.push_back(id);
   }
@@ -164,7 +170,7 @@ int64_t Tokenizer::bytes() const {
   const size_t own = text_.capacity() + offsets_.capacity() * sizeof(uint32_t) + types_.capacity() +
                      end_ids_.capacity() * sizeof(int32_t);
   return static_cast<int64_t>(own) + merges_.bytes() + added_.bytes() + normalized_added_.bytes() +
-         whole_.bytes() + (chars_ != nullptr ? chars_->bytes() : 0) +
+         words_.bytes() + whole_.bytes() + (chars_ != nullptr ? chars_->bytes() : 0) +
          (unigram_ != nullptr ? unigram_->bytes() : 0);
 }
 

@@ -19,6 +19,7 @@
 #include "text/token_table.h"
 #include "text/tokenizer_spec.h"
 #include "text/unigram.h"
+#include "text/word_table.h"
 
 namespace inferd {
 
@@ -134,7 +135,9 @@ class Tokenizer {
   std::unique_ptr<CharBpe> chars_;    // char_bpe, score_bpe
   std::unique_ptr<Unigram> unigram_;  // unigram
   bool whole_tokens_ = false;
-  TokenTable whole_;               // normal tokens, where pieces may be whole tokens
+  // byte_bpe: pieces that are known to become one token; no others are short and become a whole token.
+  WordTable words_;
+  TokenTable whole_;               // the other normal tokens, where pieces may be whole tokens
   AddedTokens added_;              // looked for in the text,
   AddedTokens normalized_added_;   // and then in the normalised text
   std::string text_;               // the bytes of all tokens, one after another

@@ -2,6 +2,9 @@
 // llama.cpp keeps as GGUF files, each with texts and their ids.
 #include <gtest/gtest.h>
 
+#include <malloc.h>
+#include <time.h>
+
 #include <cstdio>
 #include <fstream>
 
@@ -63,6 +66,50 @@ TEST_P(JsonFile, gives_the_ids_and_texts_of_hugging_face) {
               human_bytes(tokenizer->bytes()).c_str());
 }
 
+// Processor time of this thread, so that what else the machine does counts little.
+double encode_seconds(const Tokenizer& tokenizer, const std::string& text) {
+  const auto now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  };
+  const double start = now();
+  EXPECT_FALSE(tokenizer.encode(text, {.parse_special = true}).empty());
+  return now() - start;
+}
+
+class Repeats : public testing::TestWithParam<const char*> {};
+
+TEST_P(Repeats, take_time_linear_in_their_number_whatever_the_character) {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);  // working memory stays with the process
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  const auto tokenizer = read_tokenizer_json(read_text(tokenizer_path(cat(GetParam(), ".json"))));
+  double slowest = 0;
+  for (const char* unit :
+       {"a",          "A",          "Aa",     " ",      "\n",     " \n",    "7",      "'",
+        "/",          "<",          "\u0301", "\u00DF", "\u6F22", "\u0B95", "\u2581", "\u3000",
+        "\U0001F600", "\U0010FFFF", "\uFFFD", "\x01",   "<bos>",  "<|",     "'s"}) {
+    std::string text;
+    while (text.size() < 1000000) text += unit;
+    const std::string twice = text + text;
+    double one = 1e9;
+    double two = 1e9;
+    // Each time is the least of several, taken by turns.
+    for (int turn = 0; turn < 12 && (turn < 1 || two > 2.25 * one); ++turn) {
+      one = std::min(one, encode_seconds(*tokenizer, text));
+      two = std::min(two, encode_seconds(*tokenizer, twice));
+    }
+    EXPECT_LT(one, 1.0) << printable(unit);
+    EXPECT_LT(two / one, 2.3) << printable(unit);  // 2 is linear; the rest is for caches and a busy machine
+    slowest = std::max(slowest, one);
+  }
+  std::printf("%s: 1 MB of any of these in at most %.0f ms\n", GetParam(), slowest * 1e3);
+}
+
+// One of each way to cut and merge.
+INSTANTIATE_TEST_SUITE_P(Files, Repeats,
+                         testing::Values("deepseek_v3", "gemma3", "gptoss", "llama2", "llama3"),
+                         [](const auto& file) { return std::string(file.param); });
 INSTANTIATE_TEST_SUITE_P(Files, JsonFile,
                          testing::Values("deepseek_v3", "gemma3", "gpt4o", "gptoss", "llama2", "llama3",
                                          "llama3_1", "qwen3"),
