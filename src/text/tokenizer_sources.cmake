@@ -13,6 +13,8 @@ inferd_test(pretokenizer_test SOURCES pretokenizer_test.cpp tokenizer_test_data.
 inferd_test(output_text_test SOURCES output_text_test.cpp stop_matcher_test.cpp stream_decoder_test.cpp
   LINKS inferd_text UNIT)
 inferd_test(tokenizer_test SOURCES tokenizer_test.cpp LINKS inferd_text)
+inferd_test(tokenizer_fuzz_test SOURCES tokenizer_fuzz_test.cpp ../../fuzz/tokenizer_json_fuzz.cpp LINKS inferd_text UNIT)
+inferd_test(encode_fuzz_test SOURCES encode_fuzz_test.cpp ../../fuzz/encode_fuzz.cpp LINKS inferd_text UNIT)
 inferd_test(tokenizer_json_test SOURCES tokenizer_json_test.cpp LINKS inferd_text)
 inferd_test(tokenizer_vectors_test SOURCES tokenizer_vectors_test.cpp LINKS inferd_text)
 inferd_test(tokenizer_score_test SOURCES tokenizer_score_test.cpp LINKS inferd_text UNIT)
