@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "base/json.h"
 #include "base/strings.h"
 #include "text/tokenizer_json.h"
 #include "text/tokenizer_test_data.h"
@@ -65,6 +66,63 @@ TEST_P(JsonFile, gives_the_ids_and_texts_of_hugging_face) {
   std::printf("%s: %zu texts, %d differ; %s held\n", GetParam(), texts.size(), wrong,
               human_bytes(tokenizer->bytes()).c_str());
 }
+
+// A file's vocabulary as a GGUF file would have it, under a pre-tokeniser's name.
+struct Named {
+  const char* file;
+  const char* pre;
+};
+
+class NamedVocabulary : public testing::TestWithParam<Named> {};
+
+TEST_P(NamedVocabulary, gives_the_ids_of_hugging_face) {
+  const Json json =
+      parse_json(read_text(tokenizer_path(cat(GetParam().file, ".json"))), {.depth = 64, .values = 10000000})
+          .value();
+  std::vector<std::string_view> tokens;
+  std::vector<int32_t> types;
+  const auto place = [&](int64_t id, const std::string& token, TokenType type) {
+    const auto at = static_cast<size_t>(id);
+    if (at >= tokens.size()) {
+      tokens.resize(at + 1);
+      types.resize(at + 1, static_cast<int32_t>(TokenType::unused));
+    }
+    tokens[at] = token;
+    types[at] = static_cast<int32_t>(type);
+  };
+  const Json& model = *json.find("model");
+  for (const auto& [token, id] : model.find("vocab")->as_object())
+    place(id.as_integer(), token, TokenType::normal);
+  for (const Json& added : json.find("added_tokens")->as_array()) {
+    place(added.find("id")->as_integer(), added.find("content")->as_string(),
+          added.find("special")->as_bool() ? TokenType::control : TokenType::user_defined);
+  }
+  std::vector<std::string> merges;
+  for (const Json& merge : model.find("merges")->as_array()) {
+    merges.push_back(merge.is_string()
+                         ? merge.as_string()
+                         : cat(merge.as_array()[0].as_string(), " ", merge.as_array()[1].as_string()));
+  }
+  const std::vector<std::string_view> merge_views(merges.begin(), merges.end());
+  const auto tokenizer = Tokenizer::create(
+      {.model = "gpt2", .pre = GetParam().pre, .tokens = tokens, .types = types, .merges = merge_views});
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().terminal_text();
+  int wrong = 0;
+  for (const GoldenText& golden : read_golden_texts(GetParam().file)) {
+    const std::vector<int32_t> parsed = tokenizer->encode(golden.text, {.parse_special = true});
+    const std::vector<int32_t> plain = tokenizer->encode(golden.text);
+    EXPECT_EQ(show_ids(parsed), show_ids(golden.ids)) << golden.id;
+    EXPECT_EQ(show_ids(plain), show_ids(golden.ids_plain)) << golden.id << " with control tokens as text";
+    if ((parsed != golden.ids || plain != golden.ids_plain) && ++wrong > 20) FAIL() << "and more";
+  }
+  std::printf("%s with the vocabulary of %s: %d texts differ\n", GetParam().pre, GetParam().file, wrong);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, NamedVocabulary,
+                         testing::Values(Named{"llama3", "llama-bpe"}, Named{"gptoss", "gpt-4o"},
+                                         Named{"gpt4o", "gpt-4o"}, Named{"deepseek_v3", "deepseek-v3"},
+                                         Named{"qwen3", "qwen2"}),
+                         [](const auto& named) { return std::string(named.param.file); });
 
 // Processor time of this thread, so that what else the machine does counts little.
 double encode_seconds(const Tokenizer& tokenizer, const std::string& text) {
