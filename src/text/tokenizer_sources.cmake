@@ -6,7 +6,7 @@ set(INFERD_TOKENIZER_SOURCES
   word_table.cpp)
 
 inferd_test(bpe_test SOURCES bpe_test.cpp word_table_test.cpp LINKS inferd_text UNIT)
-inferd_test(nfc_test SOURCES nfc_test.cpp tokenizer_test_data.cpp LINKS inferd_text ZLIB::ZLIB UNIT)
+inferd_test(nfc_test SOURCES nfc_test.cpp normalizer_test.cpp tokenizer_test_data.cpp LINKS inferd_text ZLIB::ZLIB UNIT)
 # PCRE2 (Debian: libpcre2-dev) is the oracle of this test and nothing else.
 inferd_test(pretokenizer_test SOURCES pretokenizer_test.cpp tokenizer_test_data.cpp
   LINKS inferd_text ZLIB::ZLIB pcre2-8 UNIT)
