@@ -25,8 +25,8 @@ constexpr std::string_view kEndNames[] = {
     "<|im_end|>", "<|endoftext|>",   "<|eot_id|>",
     "<|eom_id|>", "<|end_of_text|>", "<end_of_turn>",
     "<|return|>", "<|call|>",        "<\uFF5Cend\u2581of\u2581sentence\uFF5C>"};
-// How many of the first tokens are looked up before they are merged: they make up most of a text, and each takes a
-// fifth of a microsecond at load.
+// How many of the first tokens are looked up before they are merged: they make up most of a text, and each
+// takes a fifth of a microsecond at load.
 constexpr int32_t kFrequentTokens = 1 << 14;
 constexpr std::string_view kMetaspace = "\u2581";
 
@@ -89,8 +89,9 @@ class Tokenizer::Builder {
   Status take_token(size_t id, uint64_t hash);
   Status take_added(size_t id, TokenType type);
   void append_text(std::string_view token);
+  Status read_merges(std::span<MergeView> views, size_t begin) const;
   Status take_merges();
-  void allow_join(int32_t left, int32_t right);
+  void allow_join(int32_t left, int32_t right, const MergeView& merge);
   void take_scores();
   Status take_special_ids();
   Status take_fallback();
@@ -114,20 +115,10 @@ Result<Tokenizer> Tokenizer::create(const TokenizerData& data) {
   spec.unk = data.unk;
   spec.pad = data.pad;
   bool adds_bos = true;
-  std::vector<MergeView> merges;
   const PreTokenizer* rules = find_pre_tokenizer(data.pre);
   if (data.model == "gpt2" && rules != nullptr) {
     adds_bos = rules->adds_bos;
-    merges.reserve(data.merges.size());
-    for (const std::string_view merge : data.merges) {
-      const size_t space = merge.find(' ');
-      if (space == std::string_view::npos || merge.find(' ', space + 1) != std::string_view::npos) {
-        return data_error(cat("merge ", merges.size()),
-                          cat(printable(merge), " is not two parts with one space between them"));
-      }
-      merges.push_back({merge.substr(0, space), merge.substr(space + 1)});
-    }
-    spec.merges = merges;
+    spec.merge_texts = data.merges;
     spec.patterns.assign(rules->steps.begin(), rules->steps.end());
     spec.whole_tokens = rules->whole_tokens;
     if (rules->nfc) spec.normalizer.push_back({NormalizerStep::Kind::nfc, {}, {}});
@@ -329,21 +320,37 @@ Status Tokenizer::Builder::take_added(size_t id, TokenType type) {
   return {};
 }
 
-// Notes which characters or bytes may touch where the two tokens are joined.
-void Tokenizer::Builder::allow_join(int32_t left, int32_t right) {
-  const std::string_view left_text = spec_.tokens[static_cast<size_t>(left)];
-  const std::string_view right_text = spec_.tokens[static_cast<size_t>(right)];
+// Notes which characters or bytes may touch where the two tokens, with these texts, are joined.
+void Tokenizer::Builder::allow_join(int32_t left, int32_t right, const MergeView& merge) {
   if (is_byte_model()) {
     // A part outside the alphabet is never made, so it can never be joined.
-    const int last = last_alphabet_byte(left_text);
-    const int first = first_alphabet_byte(right_text);
+    const int last = last_alphabet_byte(merge.left);
+    const int first = first_alphabet_byte(merge.right);
     if (last >= 0 && first >= 0)
       tokenizer_.merges_.allow_join(static_cast<uint8_t>(last), static_cast<uint8_t>(first));
     return;
   }
   if (tokenizer_.type(left) == TokenType::byte || tokenizer_.type(right) == TokenType::byte)
     tokenizer_.chars_->allow_fallback_join();
-  tokenizer_.chars_->allow_join(last_character(left_text), first_character(right_text));
+  tokenizer_.chars_->allow_join(last_character(merge.left), first_character(merge.right));
+}
+
+// The merges of ranks [begin, begin + views.size()).
+Status Tokenizer::Builder::read_merges(std::span<MergeView> views, size_t begin) const {
+  if (spec_.merge_texts.empty()) {
+    std::ranges::copy(spec_.merges.subspan(begin, views.size()), views.begin());
+    return {};
+  }
+  for (size_t i = 0; i < views.size(); ++i) {
+    const std::string_view text = spec_.merge_texts[begin + i];
+    const size_t space = text.find(' ');
+    if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) {
+      return data_error(cat("merge ", begin + i),
+                        cat(printable(text), " is not two parts with one space between them"));
+    }
+    views[i] = {text.substr(0, space), text.substr(space + 1)};
+  }
+  return {};
 }
 
 Status Tokenizer::Builder::take_merges() {
@@ -351,11 +358,12 @@ Status Tokenizer::Builder::take_merges() {
     uint64_t left_hash, right_hash;
     int32_t left_id, right_id, joined_id;
   };
-  if (spec_.merges.size() > BpeMerges::kMaxMerges) {
-    return data_error("merges", cat(spec_.merges.size(), " merges; ", BpeMerges::kMaxMerges, " allowed"));
+  const size_t count = spec_.merges.size() + spec_.merge_texts.size();
+  if (count > BpeMerges::kMaxMerges) {
+    return data_error("merges", cat(count, " merges; ", BpeMerges::kMaxMerges, " allowed"));
   }
   BpeMerges& merges = is_char_model() ? tokenizer_.chars_->merges() : tokenizer_.merges_;
-  merges.reserve(spec_.merges.size());
+  merges.reserve(count);
   const auto makes = [&](size_t id, const MergeView& merge) {
     const std::string_view text = id < spec_.tokens.size() ? spec_.tokens[id] : std::string_view();
     return text.size() == merge.left.size() + merge.right.size() && text.starts_with(merge.left) &&
@@ -365,8 +373,10 @@ Status Tokenizer::Builder::take_merges() {
     return data_error(cat("merge ", rank), cat(printable(cat(merge.left, " ", merge.right)), " ", what));
   };
   int32_t joined = -1;
-  for (size_t begin = 0; begin < spec_.merges.size(); begin += TokenIndex::kBatch) {
-    const auto views = spec_.merges.subspan(begin, std::min(TokenIndex::kBatch, spec_.merges.size() - begin));
+  for (size_t begin = 0; begin < count; begin += TokenIndex::kBatch) {
+    MergeView some[TokenIndex::kBatch];
+    const std::span<MergeView> views(some, std::min(TokenIndex::kBatch, count - begin));
+    INFERD_TRY_STATUS(read_merges(views, begin));
     Pending batch[TokenIndex::kBatch];
     for (size_t i = 0; i < views.size(); ++i) {
       Pending& merge = batch[i];
@@ -409,7 +419,7 @@ Status Tokenizer::Builder::take_merges() {
       if (!merges.add(merge.left_id, merge.right_id, merge.joined_id)) {
         return fault(begin + i, views[i], "was listed before");
       }
-      allow_join(merge.left_id, merge.right_id);
+      allow_join(merge.left_id, merge.right_id, views[i]);
     }
   }
   return {};

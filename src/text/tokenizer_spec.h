@@ -38,13 +38,14 @@ struct TokenizerSpec {
 
   Model model = Model::byte_bpe;
   // Views: they must live until build() returns.
-  std::span<const std::string_view> tokens;  // (V) by id
-  std::span<const int32_t> types;            // (V) TokenType
-  std::span<const MergeView> merges;         // byte_bpe, char_bpe: by rank
-  std::span<const double> scores;            // score_bpe, unigram: (V)
-  std::span<const AddedRules> rules;         // (V), of control and user-defined tokens; empty: none has any
-  bool whole_tokens = false;  // a piece that is a token becomes that token, whatever merges say
-  bool fuse_unknown = false;  // char_bpe, score_bpe
+  std::span<const std::string_view> tokens;       // (V) by id
+  std::span<const int32_t> types;                 // (V) TokenType
+  std::span<const MergeView> merges;              // byte_bpe, char_bpe: by rank
+  std::span<const std::string_view> merge_texts;  // the same as "left right", in place of merges
+  std::span<const double> scores;                 // score_bpe, unigram: (V)
+  std::span<const AddedRules> rules;  // (V), of control and user-defined tokens; empty: none has any
+  bool whole_tokens = false;          // a piece that is a token becomes that token, whatever merges say
+  bool fuse_unknown = false;          // char_bpe, score_bpe
   std::vector<NormalizerStep> normalizer;
   std::vector<PiecePattern> patterns;  // how text is cut, where cutting by patterns is all there is to it ...
   std::vector<SplitStep> splits;       // ... and otherwise
