@@ -7,6 +7,7 @@
 A line is {"model": NAME, "json": {...}}, the member "model" of some tokenizer.json files, or {"name", "model": NAME,
 "parts": {...}, "cases": [[text, ids, ids_plain, ids_framed, decoded], ...]}: the other members, and for each text its
 ids, those with special tokens read as text, those with what the post-processor adds, and the text of the first.
+The library trains the models anew, not twice in the same way, so another run gives other vectors, as good as these.
 ids_plain is null where the library makes a special token of text all the same, which a unigram model does.
 """
 import json

@@ -57,6 +57,7 @@ constexpr const char* kDeepseekLetters =
     R"(\x{a771}-\x{a787}\x{a78b}-\x{a78e}\x{ab70}-\x{abbf}\x{fb00}-\x{fb06}\x{fb13}-\x{fb17})"
     R"(\x{ff21}-\x{ff3a}\x{ff41}-\x{ff5a}\x{10400}-\x{1044f}\x{104b0}-\x{104d3}\x{104d8}-\x{104fb})"
     R"(\x{10c80}-\x{10cb2}\x{10cc0}-\x{10cf2}\x{118a0}-\x{118df}\x{1e900}-\x{1e943}]+)";
+constexpr const char* kTrailingSpaces = "[" SPACE "]+\\z";
 constexpr const char* kNumber = "\\p{N}";
 
 // The patterns of a name in order, as its tokenizer.json writes them. Falcon's "Digits" is not here: it works
@@ -69,8 +70,7 @@ const std::map<std::string, std::vector<const char*>>& published() {
       {"qwen35", {kQwen35}},
       {"llama-bpe", {kLlama3}},
       {"gpt-4o", {kO200k}},
-      {"deepseek-llm",
-       {"[\\r\\n]", kDeepseekLetters, kDeepseekPunctuation, "[" SPACE "]+\\z", kCjk, kNumber}},
+      {"deepseek-llm", {"[\\r\\n]", kDeepseekLetters, kDeepseekPunctuation, kTrailingSpaces, kCjk, kNumber}},
       {"deepseek-coder", {"[\\r\\n]", "[" SPACE "]?\\p{L}+", "[" SPACE "]?\\p{P}+", kCjk, kNumber}},
       {"deepseek-v3",
        {"\\p{N}{1,3}", "[\\x{4e00}-\\x{9fa5}\\x{3040}-\\x{309f}\\x{30a0}-\\x{30ff}]+", kDeepseekV3}},

@@ -75,7 +75,7 @@ class TokenizerReader {
   }
 
  private:
-  Error syntax_error(std::string where) const { return bad_part(std::move(where), json_.error()); }
+  Error syntax_error(std::string_view where) const { return bad_part(where, json_.error()); }
 
   Status read_members();
   Status read_added();

@@ -334,11 +334,11 @@ Status add_template(const Json& json, const std::string& where, Frame& frame) {
 
 }  // namespace
 
-Error unknown_part(std::string where, std::string what) {
+Error unknown_part(std::string_view where, std::string what) {
   return {.code = Code::tokenizer_kind, .detail = std::move(what), .where = cat("tokenizer.json: ", where)};
 }
 
-Error bad_part(std::string where, std::string what) {
+Error bad_part(std::string_view where, std::string what) {
   return {.code = Code::tokenizer_data,
           .detail = std::move(what),
           .where = cat("tokenizer.json: ", where),

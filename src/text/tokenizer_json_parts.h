@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -40,7 +41,7 @@ struct Frame {
 Result<Frame> read_frame(const Json& json);
 
 // For messages: E-TOK-001 with what is not known, E-TOK-002 with what is malformed.
-Error unknown_part(std::string where, std::string what);
-Error bad_part(std::string where, std::string what);
+Error unknown_part(std::string_view where, std::string what);
+Error bad_part(std::string_view where, std::string what);
 
 }  // namespace inferd
