@@ -55,6 +55,10 @@ class WrongOps final : public Ops {
     if (fault_ == Fault::weights_off) first *= 1.001f;
     if (fault_ == Fault::batch_changes_rows && y.rows > 8) first = next(first);
   }
+  void qk_norm(MatrixView qkv, const float* q_weight, const float* k_weight, float eps,
+               const AttentionShape& shape) override {
+    right_->qk_norm(qkv, q_weight, fault_ == Fault::keys_by_q_weight ? q_weight : k_weight, eps, shape);
+  }
   void rope(MatrixView qkv, const BatchView& b, const RopeView& table, const AttentionShape& shape) override {
     right_->rope(qkv, b, table, shape);
   }

@@ -62,6 +62,25 @@ void add_norm_cases(std::vector<VerbCase>& cases, const Shape& s) {
   fusion(true);
 }
 
+// Heads of q and k that differ in number, and heads of v that stay.
+void add_qk_norm_cases(std::vector<VerbCase>& cases) {
+  for (const int64_t rows : {0, 1, 2, 33}) {
+    for (const int32_t head_dim : {1, 15, 16, 33, 128}) {
+      cases.push_back({.name = cat("qk_norm, ", rows, " rows, heads of ", head_dim),
+                       .verb = "qk_norm",
+                       .tolerance = Tolerance::norm,
+                       .run = [rows, head_dim](Rig& rig) {
+                         const AttentionShape shape{3, 2, head_dim, 1};
+                         const Shape s{rows, shape.qkv_width()};
+                         const MatrixView qkv = rig.updated("qkv", s.rows, s.cols, floats(rig, s, 4));
+                         const float* q = rig.input("q_weight", rig.random().floats(head_dim, 0.5f, 1.5f));
+                         const float* k = rig.input("k_weight", rig.random().floats(head_dim, 0.5f, 1.5f));
+                         rig.ops().qk_norm(qkv, q, k, 1e-6f, shape);
+                       }});
+    }
+  }
+}
+
 void add_elementwise_cases(std::vector<VerbCase>& cases, const Shape& s) {
   cases.push_back({.name = cat("add, ", s.text()), .verb = "add", .run = [s](Rig& rig) {
                      const MatrixView x = rig.updated("x", s.rows, s.cols, floats(rig, s, 4));
@@ -111,6 +130,7 @@ std::vector<VerbCase> row_cases() {
     add_elementwise_cases(cases, s);
     add_norm_cases(cases, s);
   }
+  add_qk_norm_cases(cases);
   cases.push_back(gate_extremes());
   return cases;
 }

@@ -142,7 +142,7 @@ TEST(Registry, has_cases_for_every_verb_of_ops_h) {
   const std::regex verb(R"(virtual [^~(]*?(\w+)\()");
   for (std::sregex_iterator it(text.begin(), text.end(), verb); it != std::sregex_iterator(); ++it)
     wanted.insert((*it)[1]);
-  EXPECT_EQ(wanted.size(), 19u);
+  EXPECT_EQ(wanted.size(), 20u);
   std::set<std::string> listed;
   for (const VerbCase& c : all_cases()) listed.insert(std::string(c.verb));
   EXPECT_EQ(listed, wanted);
@@ -185,7 +185,7 @@ std::string verdict(Fault fault, std::string_view verb) {
 
 TEST(Registry, finds_nothing_wrong_with_a_backend_that_is_right) {
   for (const std::string_view verb :
-       {"add", "rmsnorm", "linear", "select_rows", "store_kv", "begin_step", "add_rmsnorm"}) {
+       {"add", "rmsnorm", "linear", "select_rows", "store_kv", "begin_step", "add_rmsnorm", "qk_norm"}) {
     EXPECT_EQ(verdict(Fault::none, verb), "") << verb;
   }
 }
@@ -201,6 +201,7 @@ TEST(Registry, finds_each_kind_of_fault) {
             std::string::npos);
   EXPECT_NE(verdict(Fault::weights_off, "linear").find("apart"), std::string::npos);
   EXPECT_NE(verdict(Fault::padding_written, "select_rows").find("not written"), std::string::npos);
+  EXPECT_NE(verdict(Fault::keys_by_q_weight, "qk_norm").find("apart"), std::string::npos);
   EXPECT_NE(verdict(Fault::other_page, "store_kv").find("not as reference has it: pool"), std::string::npos);
   EXPECT_NE(verdict(Fault::fusion_differs, "add_rmsnorm").find("not as the default body has it"),
             std::string::npos);

@@ -143,6 +143,11 @@ class Ops {
   virtual void linear(MatrixView y /* (N, rows) */, ConstMatrixView x /* (N, cols) */, const PackedWeight& w,
                       const float* bias /* (rows) */) = 0;
 
+  // RMSNorm of every head of q, by q_weight, and of k, by k_weight, in place inside qkv; v stays as it is
+  // (query-key normalisation: Henry et al., 2020; per head in Qwen 3 and Gemma 3). Before the rotation.
+  virtual void qk_norm(MatrixView qkv /* (N, qkv_width) */, const float* q_weight /* (head_dim) */,
+                       const float* k_weight /* (head_dim) */, float eps, const AttentionShape& shape) = 0;
+
   // Rotates q and k inside qkv, in place. qkv rows are heads of q, then of k, then of v.
   virtual void rope(MatrixView qkv /* (N, qkv_width) */, const BatchView& b, const RopeView& rope,
                     const AttentionShape& shape) = 0;

@@ -195,6 +195,16 @@ void ReferenceOps::linear(MatrixView y, ConstMatrixView x, const PackedWeight& w
   });
 }
 
+void ReferenceOps::qk_norm(MatrixView qkv, const float* q_weight, const float* k_weight, float eps,
+                           const AttentionShape& shape) {
+  for (int64_t i = 0; i < qkv.rows; ++i) {
+    for (int32_t head = 0; head < shape.heads + shape.kv_heads; ++head) {  // q, then k
+      const MatrixView x = matrix_f32(qkv.row_f32(i) + int64_t{head} * shape.head_dim, 1, shape.head_dim);
+      rmsnorm(x, x, head < shape.heads ? q_weight : k_weight, eps);
+    }
+  }
+}
+
 void ReferenceOps::rope(MatrixView qkv, const BatchView& b, const RopeView& rope,
                         const AttentionShape& shape) {
   const int32_t pairs = rope.rotary_dims / 2;

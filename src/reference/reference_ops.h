@@ -22,6 +22,8 @@ class ReferenceOps final : public Ops {
   void add(MatrixView x, ConstMatrixView h) override;
   void rmsnorm(MatrixView y, ConstMatrixView x, const float* weight, float eps) override;
   void linear(MatrixView y, ConstMatrixView x, const PackedWeight& w, const float* bias) override;
+  void qk_norm(MatrixView qkv, const float* q_weight, const float* k_weight, float eps,
+               const AttentionShape& shape) override;
   void rope(MatrixView qkv, const BatchView& b, const RopeView& rope, const AttentionShape& shape) override;
   void store_kv(const KvView& kv, ConstMatrixView qkv, const BatchView& b, int32_t group, int32_t layer,
                 const AttentionShape& shape) override;

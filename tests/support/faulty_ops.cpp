@@ -37,6 +37,10 @@ class FaultyOps final : public Ops {
   void linear(MatrixView y, ConstMatrixView x, const PackedWeight& w, const float* bias) override {
     ops_->linear(y, x, w, bias);
   }
+  void qk_norm(MatrixView qkv, const float* q_weight, const float* k_weight, float eps,
+               const AttentionShape& shape) override {
+    ops_->qk_norm(qkv, q_weight, k_weight, eps, shape);
+  }
   void rope(MatrixView qkv, const BatchView& b, const RopeView& table, const AttentionShape& shape) override {
     ops_->rope(qkv, b, table, shape);
   }
