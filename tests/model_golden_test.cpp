@@ -1,9 +1,10 @@
-// The decoder on the reference backend against transformers' logits: tiny random models at all positions.
+// The decoder against transformers: logits of tiny random models at all positions, and how they go on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/cpu_backend.h"
 #include "reference/reference_backend.h"
 #include "support/decoder_probe.h"
 #include "support/golden.h"
@@ -22,43 +23,91 @@ void PrintTo(const TinyCase& c, std::ostream* out) {
   *out << c.family << " " << c.variant;
 }
 
-class TinyModel : public testing::TestWithParam<TinyCase> {};
-
 // Goldens are float64 rounded to float; plain float differs by up to 1.3e-4, the golden README sets 5e-4.
 constexpr float kTolerance = 5e-4f;
+// Under this margin between the two largest golden logits two right programs may choose differently.
+constexpr double kMargin = 1e-3;
+
+class TinyModel : public testing::TestWithParam<TinyCase> {
+ protected:
+  std::string folder() const { return cat(test::golden_dir(), "/tiny/", GetParam().folder, "/"); }
+  Json golden() const { return test::read_json(folder() + "golden.json"); }
+  test::DecoderProbe probe(Backend backend) const {
+    return {std::move(backend), folder() + "gguf/" + GetParam().gguf, {.ctx = 128, .max_tokens = 128}};
+  }
+
+  // The logits of every position of every prompt, whole and in two chunks, which must give the same bits.
+  void expect_golden_logits(test::DecoderProbe probe) const {
+    const test::NpyArray wanted = test::read_npy(cat(folder(), GetParam().variant, ".logits.npy"));
+    ASSERT_EQ(wanted.shape.at(1), probe.vocab());
+    size_t row = 0;
+    const Json all_prompts = golden();
+    for (const Json& prompt : all_prompts.find("prompts")->as_array()) {
+      const std::vector<int32_t> ids = ids_of(prompt);
+      probe.reset();
+      const std::vector<float> whole = probe.feed(ids);
+      const float* expected = wanted.as<float>() + row * static_cast<size_t>(probe.vocab());
+      float worst = 0;
+      for (size_t i = 0; i < whole.size(); ++i) worst = std::max(worst, std::fabs(whole[i] - expected[i]));
+      EXPECT_LE(worst, kTolerance) << "prompt of " << ids.size();
+      probe.reset();
+      const std::span<const int32_t> all(ids);
+      const size_t cut = ids.size() / 3 + 1;
+      std::vector<float> chunks = probe.feed(all.first(cut));
+      const std::vector<float> rest = probe.feed(all.subspan(cut));
+      chunks.insert(chunks.end(), rest.begin(), rest.end());
+      EXPECT_EQ(chunks, whole);
+      row += ids.size();
+    }
+    EXPECT_EQ(static_cast<int64_t>(row), wanted.shape.at(0));
+  }
+
+  // Greedy continuations, up to the first step whose golden margin is too small to tell.
+  void expect_golden_greedy(test::DecoderProbe probe) const {
+    const Json all = golden();
+    const Json& variant = *all.find("variants")->find(GetParam().variant);
+    size_t steps = 0;
+    for (size_t p = 0; p < all.find("prompts")->as_array().size(); ++p) {
+      const std::vector<int32_t> wanted = ids_of(variant.find("greedy")->as_array()[p]);
+      const Json::Array& margins = variant.find("margin")->as_array()[p].as_array();
+      probe.reset();
+      std::vector<float> logits = probe.feed_last(ids_of(all.find("prompts")->as_array()[p]));
+      for (size_t i = 0; i < wanted.size() && margins[i].as_number() >= kMargin; ++i, ++steps) {
+        const int32_t id = test::arg_max(logits);
+        ASSERT_EQ(id, wanted[i]) << "prompt " << p << ", step " << i << ", margin " << margins[i].as_number();
+        logits = probe.feed_last({&id, 1});
+      }
+    }
+    EXPECT_GE(steps, 32u);  // of 96: something was compared
+  }
+
+ private:
+  static std::vector<int32_t> ids_of(const Json& array) {
+    std::vector<int32_t> ids;
+    for (const Json& id : array.as_array()) ids.push_back(static_cast<int32_t>(id.as_integer()));
+    return ids;
+  }
+};
 
 TEST_P(TinyModel, gives_the_golden_logits_at_every_position_whole_and_in_chunks) {
-  const TinyCase& c = GetParam();
-  const std::string folder = cat(test::golden_dir(), "/tiny/", c.folder, "/");
-  const Json golden = test::read_json(folder + "golden.json");
-  const Json::Array& prompts = golden.find("prompts")->as_array();
-  const test::NpyArray wanted = test::read_npy(cat(folder, c.variant, ".logits.npy"));
-  test::DecoderProbe probe(make_reference_backend(), folder + "gguf/" + c.gguf,
-                           {.ctx = 128, .max_tokens = 128});
-  ASSERT_EQ(wanted.shape.at(1), probe.vocab());
-  size_t row = 0;
-  for (const Json& prompt : prompts) {
-    std::vector<int32_t> ids;
-    for (const Json& id : prompt.as_array()) ids.push_back(static_cast<int32_t>(id.as_integer()));
-    probe.reset();
-    const std::vector<float> whole = probe.feed(ids);
-    float worst = 0;
-    for (size_t i = 0; i < whole.size(); ++i) {
-      worst = std::max(
-          worst, std::fabs(whole[i] - wanted.as<float>()[row * static_cast<size_t>(probe.vocab()) + i]));
-    }
-    EXPECT_LE(worst, kTolerance) << "prompt of " << ids.size();
-    // The reference computes every row on its own, so chunks give the same bits.
-    probe.reset();
-    const std::span<const int32_t> all(ids);
-    const size_t cut = ids.size() / 3 + 1;
-    std::vector<float> chunks = probe.feed(all.first(cut));
-    const std::vector<float> rest = probe.feed(all.subspan(cut));
-    chunks.insert(chunks.end(), rest.begin(), rest.end());
-    EXPECT_EQ(chunks, whole);
-    row += ids.size();
-  }
-  EXPECT_EQ(static_cast<int64_t>(row), wanted.shape.at(0));
+  expect_golden_logits(probe(make_reference_backend()));
+}
+
+TEST_P(TinyModel, goes_on_as_the_golden_greedily) {
+  expect_golden_greedy(probe(make_reference_backend()));
+}
+
+// The CPU backend keeps activations in float beside float weights, so the same bounds hold.
+class TinyFloatModelOnCpu : public TinyModel {};
+
+TEST_P(TinyFloatModelOnCpu, gives_the_golden_logits_and_greedy_ids) {
+  const auto backend = [] {
+    Result<Backend> made = make_cpu_backend({.threads = 2, .pin = false});
+    INFERD_CHECK(made.ok(), made.error().message());
+    return std::move(made).value();
+  };
+  expect_golden_logits(probe(backend()));
+  expect_golden_greedy(probe(backend()));
 }
 
 std::vector<TinyCase> tiny_cases() {
@@ -74,11 +123,20 @@ std::vector<TinyCase> tiny_cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, TinyModel, testing::ValuesIn(tiny_cases()), [](const auto& instance) {
+std::vector<TinyCase> float_cases() {
+  std::vector<TinyCase> cases = tiny_cases();
+  std::erase_if(cases, [](const TinyCase& c) { return c.variant != "f32" && c.variant != "f16"; });
+  return cases;
+}
+
+std::string case_name(const testing::TestParamInfo<TinyCase>& instance) {
   std::string name = instance.param.family + "_" + instance.param.variant;
   std::ranges::replace(name, '-', '_');
   return name;
-});
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, TinyModel, testing::ValuesIn(tiny_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Families, TinyFloatModelOnCpu, testing::ValuesIn(float_cases()), case_name);
 
 TEST(TinyModels, what_is_not_computed_here_is_refused_by_name) {
   const auto load = [](const std::string& path) -> Error {
