@@ -19,6 +19,7 @@
 #include "engine/memory_plan.h"
 #include "environment.h"
 #include "formats/gguf_samples.h"
+#include "formats/gguf_writer.h"
 #include "hub/atomic_file.h"
 #include "hub/child_process.h"
 #include "hub/file_lock.h"
@@ -103,6 +104,13 @@ std::string model_error(const std::string& path,
   if (change) change(*config);
   const Backend backend = make_reference_backend();
   return text_of(Decoder::weight_bytes(file, *config, 64, *backend.ops));
+}
+
+std::string other_architecture() {
+  GgufWriter writer;
+  writer.add("general.architecture", "mamba");
+  const std::vector<std::byte> bytes = writer.bytes();
+  return text_of(read_decoder_config(GgufFile::parse(bytes, "model.gguf").value()));
 }
 
 std::string plan_error() {
@@ -400,7 +408,7 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
       {Code::gguf_tensor, [] { return gguf_error(Code::gguf_tensor); }},
       {Code::gguf_alignment, [] { return gguf_error(Code::gguf_alignment); }},
       {Code::model_name, [] { return text_of(resolve_model("smolm2", scratch.path)); }},
-      {Code::model_architecture, [] { return model_error(tiny("gemma3")); }},
+      {Code::model_architecture, other_architecture},
       {Code::model_metadata,
        [] {
          return text_of(

@@ -112,12 +112,12 @@ TEST_P(TinyFloatModelOnCpu, gives_the_golden_logits_and_greedy_ids) {
 
 std::vector<TinyCase> tiny_cases() {
   std::vector<TinyCase> cases;
-  for (const std::string family : {"llama", "llama-rope3-tied", "qwen2"}) {
+  for (const std::string family : {"llama", "llama-rope3-tied", "qwen2", "qwen3"}) {
     for (const std::string variant : {"f32", "f16", "q8_0", "q4_0"}) {
       cases.push_back({family, variant, cat("tiny-", family, "-", variant, ".gguf"), family});
     }
   }
-  for (const std::string variant : {"llama-256-q4_k", "qwen2-256-q4_k"}) {
+  for (const std::string variant : {"llama-256-q4_k", "qwen2-256-q4_k", "qwen3-256-q4_k"}) {
     cases.push_back({"wide", variant, cat("tiny-", variant, ".gguf"), "wide"});
   }
   return cases;
@@ -148,7 +148,7 @@ TEST(TinyModels, what_is_not_computed_here_is_refused_by_name) {
   };
   const Error architecture = load("gemma3/gguf/tiny-gemma3-f32.gguf");
   EXPECT_EQ(architecture.code, Code::model_architecture);
-  EXPECT_EQ(architecture.detail, "\"gemma3\", supported are llama, qwen2");
+  EXPECT_EQ(architecture.detail, "\"gemma3\", supported are llama, qwen2, qwen3");
   const Error type = load("wide/gguf/tiny-llama-256-mixed.gguf");
   EXPECT_EQ(type.code, Code::model_tensor_type);
   EXPECT_NE(type.detail.find("Q2_K"), std::string::npos) << type.detail;

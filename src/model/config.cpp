@@ -7,13 +7,19 @@
 namespace inferd {
 namespace {
 
+// What a name says that the metadata does not.
 struct Architecture {
   std::string_view name;
-  bool rope_neighbours;
+  bool rope_neighbours = false;
+  bool qk_norm = false;
 };
 
 // The architectures that decoder.cpp computes.
-constexpr std::array<Architecture, 2> kArchitectures = {{{"llama", true}, {"qwen2", false}}};
+constexpr std::array<Architecture, 3> kArchitectures = {{
+    {.name = "llama", .rope_neighbours = true},
+    {.name = "qwen2"},
+    {.name = "qwen3", .qk_norm = true},
+}};
 
 class Reader {
  public:
@@ -61,7 +67,8 @@ Result<const Architecture*> find_architecture(const GgufFile& file) {
   }
   return Error{.code = Code::model_architecture,
                .detail = cat(printable(name), ", supported are ", join(known, ", ")),
-               .where = cat(file.name(), ": general.architecture")};
+               .where = cat(file.name(), ": general.architecture"),
+               .fix = "use a model of one of these architectures"};
 }
 
 Status read_rope(DecoderConfig& config, const GgufFile& file, const Reader& in) {
@@ -110,6 +117,7 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   DecoderConfig config;
   config.architecture = architecture->name;
   config.rope_neighbours = architecture->rope_neighbours;
+  config.qk_norm = architecture->qk_norm;
   INFERD_TRY(const std::string_view name, file.string("general.name", ""));
   config.name = name;
   INFERD_TRY(config.layers, in.integer("block_count", 1, 1024));

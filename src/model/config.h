@@ -1,5 +1,5 @@
-// What a model file says about a dense decoder, checked once at load. One struct by flags for the llama and
-// qwen2 families; any other architecture is refused by name.
+// What a model file says about a dense decoder, checked once at load. One struct by flags for the llama,
+// qwen2 and qwen3 families; any other architecture is refused by name.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace inferd {
 
 struct DecoderConfig {
-  std::string architecture;  // "llama", "qwen2"
+  std::string architecture;  // "llama", "qwen2", "qwen3"
   std::string name;          // general.name
   int32_t layers = 0;
   int32_t hidden = 0;  // D
@@ -25,6 +25,7 @@ struct DecoderConfig {
   float rms_eps = 0;
   bool tied_head = false;  // the embedding is the output head too
   bool qkv_bias = false;
+  bool qk_norm = false;  // every head of q and k is normalised before its rotation
 
   double rope_base = 0;
   int32_t rotary_dims = 0;

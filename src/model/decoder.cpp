@@ -19,7 +19,8 @@ void Decoder::forward(Ops& ops, const BatchView& b, std::span<const KvView> kv, 
     } else {
       ops.add_rmsnorm(a.h, a.x, a.h, l.attn_norm.data(), m.rms_eps);  // x += h; h = norm(x)      (N, D)
     }
-    ops.linear(a.qkv, a.h, *l.qkv, l.qkv_bias.data());                 //                  (N, (H+2K)·hd)
+    ops.linear(a.qkv, a.h, *l.qkv, l.qkv_bias.data());  //                  (N, (H+2K)·hd)
+    if (m.qk_norm) ops.qk_norm(a.qkv, l.q_norm.data(), l.k_norm.data(), m.rms_eps, shape);
     ops.rope_store_kv(a.qkv, kv[kGroup], b, kGroup, i, rope_, shape);  // rotate q, k; write k, v
     ops.attention(a.att, a.qkv, kv[kGroup], b, kGroup, i, shape);      //                       (N, H·hd)
     ops.linear(a.h, a.att, *l.o, nullptr);                             //                          (N, D)

@@ -70,6 +70,8 @@ class Decoder {
     Vector attn_norm;                       // (D)
     std::unique_ptr<PackedWeight> qkv;      // (qkv_rows, D)
     Vector qkv_bias;                        // (qkv_rows) or empty
+    Vector q_norm;                          // (head_dim) or empty
+    Vector k_norm;                          // (head_dim) or empty
     std::unique_ptr<PackedWeight> o;        // (D, heads · head_dim)
     Vector ffn_norm;                        // (D)
     std::unique_ptr<PackedWeight> gate_up;  // (2F, D)

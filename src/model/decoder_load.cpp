@@ -64,6 +64,10 @@ class DecoderLoader {
             l.qkv_bias,
             {{name("attn_q.bias"), q_rows}, {name("attn_k.bias"), kv_rows}, {name("attn_v.bias"), kv_rows}}));
       }
+      if (m_.qk_norm) {
+        INFERD_TRY_STATUS(vector(l.q_norm, {{name("attn_q_norm.weight"), m_.head_dim}}));
+        INFERD_TRY_STATUS(vector(l.k_norm, {{name("attn_k_norm.weight"), m_.head_dim}}));
+      }
       INFERD_TRY_STATUS(weight(l.o, {{name("attn_output.weight"), m_.hidden}}, q_rows));
       INFERD_TRY_STATUS(vector(l.ffn_norm, {{name("ffn_norm.weight"), m_.hidden}}));
       INFERD_TRY_STATUS(
