@@ -69,7 +69,9 @@ class WrongOps final : public Ops {
   }
   void attention(MatrixView out, ConstMatrixView qkv, const KvView& kv, const BatchView& b, int32_t group,
                  int32_t layer, const AttentionShape& shape) override {
-    right_->attention(out, qkv, kv, b, group, layer, shape);
+    AttentionShape s = shape;
+    if (fault_ == Fault::window_longer && s.window > 0) ++s.window;
+    right_->attention(out, qkv, kv, b, group, layer, s);
   }
   void silu_mul(MatrixView y, ConstMatrixView gate_up) override {
     right_->silu_mul(y, gate_up);

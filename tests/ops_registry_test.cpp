@@ -119,7 +119,10 @@ TEST_P(EqualBytes, a_linears_row_is_the_row_alone_in_batches_of_1_to_65) {
 TEST_P(EqualBytes, attention_does_not_depend_on_batch_chunks_or_pages) {
   Comparison comparison(GetParam());
   for (const KvDType dtype : {KvDType::f32, KvDType::f16, KvDType::bf16, KvDType::q8_0}) {
-    EXPECT_EQ(joined(comparison.check_attention_alone(dtype)), "") << kv_dtype_name(dtype);
+    for (const int32_t window : {0, 100}) {
+      EXPECT_EQ(joined(comparison.check_attention_alone(dtype, window)), "")
+          << kv_dtype_name(dtype) << ", window " << window;
+    }
   }
 }
 
@@ -184,8 +187,8 @@ std::string verdict(Fault fault, std::string_view verb) {
 }
 
 TEST(Registry, finds_nothing_wrong_with_a_backend_that_is_right) {
-  for (const std::string_view verb :
-       {"add", "rmsnorm", "linear", "select_rows", "store_kv", "begin_step", "add_rmsnorm", "qk_norm"}) {
+  for (const std::string_view verb : {"add", "rmsnorm", "linear", "select_rows", "store_kv", "begin_step",
+                                      "add_rmsnorm", "qk_norm", "attention"}) {
     EXPECT_EQ(verdict(Fault::none, verb), "") << verb;
   }
 }
@@ -202,6 +205,7 @@ TEST(Registry, finds_each_kind_of_fault) {
   EXPECT_NE(verdict(Fault::weights_off, "linear").find("apart"), std::string::npos);
   EXPECT_NE(verdict(Fault::padding_written, "select_rows").find("not written"), std::string::npos);
   EXPECT_NE(verdict(Fault::keys_by_q_weight, "qk_norm").find("apart"), std::string::npos);
+  EXPECT_NE(verdict(Fault::window_longer, "attention").find("apart"), std::string::npos);
   EXPECT_NE(verdict(Fault::other_page, "store_kv").find("not as reference has it: pool"), std::string::npos);
   EXPECT_NE(verdict(Fault::fusion_differs, "add_rmsnorm").find("not as the default body has it"),
             std::string::npos);

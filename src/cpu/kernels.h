@@ -60,13 +60,14 @@ inline constexpr int kSegment = 256;  // KV positions whose scores share one max
 inline constexpr int kSliceQueries = 32;  // queries of one KV head that go through a segment together
 inline constexpr int kKvTokens = 64;      // positions whose K or V lie expanded at a time
 
-// Attention of up to kSliceQueries queries, all of one KV head, over the positions of one segment. Queries
-// see the first `visible` positions of it; `visible` does not fall from one query to the next, and the last
-// one's is `tokens`.
+// Attention of up to kSliceQueries queries, all of one KV head, over positions of one segment, the first of
+// which is a multiple of 16. Query i sees positions hidden[i] … visible[i] − 1 of them; neither falls from
+// one query to the next, and the last one's `visible` is `tokens`.
 struct SegmentJob {
   const float* queries = nullptr;  // from prepare_queries
   int32_t query_count = 0;
   int32_t head_dim = 0;
+  const int32_t* hidden = nullptr;   // (query_count); null: 0 of each
   const int32_t* visible = nullptr;  // (query_count)
   int32_t tokens = 0;                // 1 … kSegment
   KvKind kind = KvKind::f32;

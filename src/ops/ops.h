@@ -88,7 +88,13 @@ struct AttentionShape {
   int32_t heads = 0;
   int32_t kv_heads = 0;  // divides heads
   int32_t head_dim = 0;
-  float scale = 0;  // scores are scale · q·k
+  float scale = 0;     // scores are scale · q·k
+  int32_t window = 0;  // positions that a token sees, its own and those right before it; 0: all before it
+
+  // The first position that a token at `position` sees.
+  int32_t first_seen(int32_t position) const {
+    return window == 0 || position < window ? 0 : position + 1 - window;
+  }
   int32_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
 };
 
@@ -156,7 +162,9 @@ class Ops {
   virtual void store_kv(const KvView& kv, ConstMatrixView qkv /* (N, qkv_width) */, const BatchView& b,
                         int32_t group, int32_t layer, const AttentionShape& shape) = 0;
 
-  // Causal attention of the new tokens over their sequence's pages, the tokens of this step included.
+  // Causal attention of the new tokens over their sequence's pages, the tokens of this step included. With a
+  // window (Beltagy et al., "Longformer", 2020) pages that hold no position a token of the step sees are not
+  // read, and their entries of the block table mean nothing.
   virtual void attention(MatrixView out /* (N, heads · head_dim) */, ConstMatrixView qkv /* (N, qkv_width) */,
                          const KvView& kv, const BatchView& b, int32_t group, int32_t layer,
                          const AttentionShape& shape) = 0;
