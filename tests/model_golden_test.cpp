@@ -16,7 +16,7 @@ struct TinyCase {
   std::string family;
   std::string variant;
   std::string gguf;
-  std::string folder;
+  std::string folder;  // of golden.json and VARIANT.logits.npy
 };
 
 void PrintTo(const TinyCase& c, std::ostream* out) {
@@ -30,15 +30,15 @@ constexpr double kMargin = 1e-3;
 
 class TinyModel : public testing::TestWithParam<TinyCase> {
  protected:
-  std::string folder() const { return cat(test::golden_dir(), "/tiny/", GetParam().folder, "/"); }
-  Json golden() const { return test::read_json(folder() + "golden.json"); }
+  Json golden() const { return test::read_json(GetParam().folder + "/golden.json"); }
   test::DecoderProbe probe(Backend backend) const {
-    return {std::move(backend), folder() + "gguf/" + GetParam().gguf, {.ctx = 128, .max_tokens = 128}};
+    return {std::move(backend), GetParam().gguf, {.ctx = 128, .max_tokens = 128}};
   }
 
   // The logits of every position of every prompt, whole and in two chunks, which must give the same bits.
   void expect_golden_logits(test::DecoderProbe probe) const {
-    const test::NpyArray wanted = test::read_npy(cat(folder(), GetParam().variant, ".logits.npy"));
+    const test::NpyArray wanted =
+        test::read_npy(cat(GetParam().folder, "/", GetParam().variant, ".logits.npy"));
     ASSERT_EQ(wanted.shape.at(1), probe.vocab());
     size_t row = 0;
     const Json all_prompts = golden();
@@ -113,19 +113,23 @@ TEST_P(TinyFloatModelOnCpu, gives_the_golden_logits_and_greedy_ids) {
 std::vector<TinyCase> tiny_cases() {
   std::vector<TinyCase> cases;
   for (const std::string family : {"llama", "llama-rope3-tied", "qwen2", "qwen3"}) {
-    for (const std::string variant : {"f32", "f16", "q8_0", "q4_0"}) {
-      cases.push_back({family, variant, cat("tiny-", family, "-", variant, ".gguf"), family});
-    }
+    const std::string folder = test::tiny_dir(family);
+    for (const std::string variant : {"f32", "f16", "q8_0", "q4_0"})
+      cases.push_back({family, variant, cat(folder, "/gguf/tiny-", family, "-", variant, ".gguf"), folder});
   }
-  for (const std::string variant : {"llama-256-q4_k", "qwen2-256-q4_k", "qwen3-256-q4_k"}) {
-    cases.push_back({"wide", variant, cat("tiny-", variant, ".gguf"), "wide"});
-  }
+  // The GGUF file holds the weights of the golden folder, which are F16.
+  cases.push_back({"mistral", "hf", test::tiny_dir("mistral") + "/gguf/tiny-mistral-f16.gguf",
+                   test::golden_dir() + "/tiny/mistral"});
+  const std::string wide = test::golden_dir() + "/tiny/wide";
+  for (const std::string variant : {"llama-256-q4_k", "qwen2-256-q4_k", "qwen3-256-q4_k"})
+    cases.push_back({"wide", variant, cat(wide, "/gguf/tiny-", variant, ".gguf"), wide});
   return cases;
 }
 
 std::vector<TinyCase> float_cases() {
   std::vector<TinyCase> cases = tiny_cases();
-  std::erase_if(cases, [](const TinyCase& c) { return c.variant != "f32" && c.variant != "f16"; });
+  std::erase_if(
+      cases, [](const TinyCase& c) { return c.variant != "f32" && c.variant != "f16" && c.variant != "hf"; });
   return cases;
 }
 

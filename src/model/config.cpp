@@ -12,11 +12,14 @@ struct Architecture {
   std::string_view name;
   bool rope_neighbours = false;
   bool qk_norm = false;
+  // Which layers of a file with a sliding window have it: every n-th one has not; 0: all have it. Unset: such
+  // a file is refused, since it does not say which layers are meant.
+  std::optional<int32_t> full_attention_every = {};
 };
 
 // The architectures that decoder.cpp computes.
 constexpr std::array<Architecture, 3> kArchitectures = {{
-    {.name = "llama", .rope_neighbours = true},
+    {.name = "llama", .rope_neighbours = true, .full_attention_every = 0},  // Mistral 7B v0.1 is one
     {.name = "qwen2"},
     {.name = "qwen3", .qk_norm = true},
 }};
@@ -69,6 +72,34 @@ Result<const Architecture*> find_architecture(const GgufFile& file) {
                .detail = cat(printable(name), ", supported are ", join(known, ", ")),
                .where = cat(file.name(), ": general.architecture"),
                .fix = "use a model of one of these architectures"};
+}
+
+// attention.sliding_window, and attention.sliding_window_pattern where a file has it: as the number n of
+// Architecture::full_attention_every, or as one boolean a layer, true where the window is.
+Status read_windows(DecoderConfig& config, const GgufFile& file, const Reader& in,
+                    const Architecture& architecture) {
+  config.windows.assign(static_cast<size_t>(config.layers), 0);
+  INFERD_TRY(const int32_t window, in.integer("attention.sliding_window", 0, 1 << 30, 0));
+  if (window == 0 || window >= config.train_ctx) return {};  // hides nothing
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  const GgufValue* pattern = file.find(cat(architecture.name, ".", kPattern));
+  if (pattern != nullptr && pattern->type == GgufValueType::array) {
+    if (pattern->element_type != GgufValueType::boolean || pattern->count != config.layers) {
+      return in.bad(kPattern, cat("it is a ", pattern->type_name(), ", needed is a boolean for each of ",
+                                  config.layers, " layers, or a number"));
+    }
+    for (size_t i = 0; i < config.windows.size(); ++i)
+      if (pattern->payload[i] != std::byte{0}) config.windows[i] = window;
+    return {};
+  }
+  if (pattern == nullptr && !architecture.full_attention_every.has_value()) {
+    return in.bad("attention.sliding_window",
+                  cat(window, ": which layers of ", architecture.name, " have the window is not known"));
+  }
+  INFERD_TRY(const int32_t every, in.integer(kPattern, 0, 1024, architecture.full_attention_every));
+  for (int32_t i = 0; i < config.layers; ++i)
+    if (every == 0 || (i + 1) % every != 0) config.windows[static_cast<size_t>(i)] = window;
+  return {};
 }
 
 Status read_rope(DecoderConfig& config, const GgufFile& file, const Reader& in) {
@@ -143,7 +174,7 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   INFERD_TRY(const double eps, in.real("attention.layer_norm_rms_epsilon", 0, 1));
   config.rms_eps = static_cast<float>(eps);
   INFERD_TRY_STATUS(in.absent_or_zero("expert_count", "a mixture of experts"));
-  INFERD_TRY_STATUS(in.absent_or_zero("attention.sliding_window", "a sliding attention window"));
+  INFERD_TRY_STATUS(read_windows(config, file, in, *architecture));
   INFERD_TRY_STATUS(read_rope(config, file, in));
 
   INFERD_TRY(const GgufTensor* embedding, file.tensor("token_embd.weight"));

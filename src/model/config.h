@@ -25,7 +25,8 @@ struct DecoderConfig {
   float rms_eps = 0;
   bool tied_head = false;  // the embedding is the output head too
   bool qkv_bias = false;
-  bool qk_norm = false;  // every head of q and k is normalised before its rotation
+  bool qk_norm = false;          // every head of q and k is normalised before its rotation
+  std::vector<int32_t> windows;  // (layers) AttentionShape::window of each: 0 sees all
 
   double rope_base = 0;
   int32_t rotary_dims = 0;
@@ -37,8 +38,8 @@ struct DecoderConfig {
 };
 
 // Reads the metadata and the shapes that it must agree with. E-MODEL-002 unknown architecture; E-MODEL-003 a
-// key that is missing, odd or asks for something this model code does not compute (experts, sliding windows,
-// other rope scalings).
+// key that is missing, odd or asks for something this model code does not compute (experts, other rope
+// scalings, a sliding window in an architecture that has none).
 Result<DecoderConfig> read_decoder_config(const GgufFile& file);
 
 }  // namespace inferd

@@ -7,13 +7,13 @@ namespace inferd {
 void Decoder::forward(Ops& ops, const BatchView& b, std::span<const KvView> kv, const Activations& a,
                       MatrixView logits) const {
   const DecoderConfig& m = config_;
-  const AttentionShape shape{m.heads, m.kv_heads, m.head_dim,
-                             1.0f / std::sqrt(static_cast<float>(m.head_dim))};
+  AttentionShape shape{m.heads, m.kv_heads, m.head_dim, 1.0f / std::sqrt(static_cast<float>(m.head_dim))};
   constexpr int32_t kGroup = 0;
 
   ops.gather_rows(a.x, *embedding_, b.ids);  // (N, D)
   for (int32_t i = 0; i < m.layers; ++i) {
     const Layer& l = layers_[static_cast<size_t>(i)];
+    shape.window = m.windows[static_cast<size_t>(i)];
     if (i == 0) {
       ops.rmsnorm(a.h, a.x, l.attn_norm.data(), m.rms_eps);
     } else {
