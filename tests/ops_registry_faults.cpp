@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "tensor/half.h"
+
 namespace inferd::test {
 namespace {
 
@@ -71,12 +73,27 @@ class WrongOps final : public Ops {
                  int32_t layer, const AttentionShape& shape) override {
     AttentionShape s = shape;
     if (fault_ == Fault::window_longer && s.window > 0) ++s.window;
+    if (fault_ == Fault::scores_uncapped) s.softcap = 0;
     right_->attention(out, qkv, kv, b, group, layer, s);
   }
   void silu_mul(MatrixView y, ConstMatrixView gate_up) override {
     right_->silu_mul(y, gate_up);
     if (fault_ == Fault::byte_between_rows && y.rows > 1)
       *reinterpret_cast<uint8_t*>(y.row_f32(0) + y.cols) = 0;
+  }
+  void gelu_mul(MatrixView y, ConstMatrixView gate_up) override {
+    if (fault_ == Fault::gelu_is_silu) {
+      right_->silu_mul(y, gate_up);
+    } else {
+      right_->gelu_mul(y, gate_up);
+    }
+  }
+  void scale(MatrixView x, float factor) override {
+    right_->scale(x, fault_ == Fault::scale_rounded ? bf16_to_f32(f32_to_bf16(factor)) : factor);
+  }
+  void softcap(MatrixView x, float cap) override {
+    right_->softcap(x, cap);
+    if (fault_ == Fault::capped_twice) right_->softcap(x, cap);
   }
   void sample(SampleResult* out, MatrixView logits, const BatchView& b, const SeqState& state,
               const SampleOptions& options) override {

@@ -145,7 +145,7 @@ TEST(Registry, has_cases_for_every_verb_of_ops_h) {
   const std::regex verb(R"(virtual [^~(]*?(\w+)\()");
   for (std::sregex_iterator it(text.begin(), text.end(), verb); it != std::sregex_iterator(); ++it)
     wanted.insert((*it)[1]);
-  EXPECT_EQ(wanted.size(), 20u);
+  EXPECT_EQ(wanted.size(), 23u);
   std::set<std::string> listed;
   for (const VerbCase& c : all_cases()) listed.insert(std::string(c.verb));
   EXPECT_EQ(listed, wanted);
@@ -187,8 +187,9 @@ std::string verdict(Fault fault, std::string_view verb) {
 }
 
 TEST(Registry, finds_nothing_wrong_with_a_backend_that_is_right) {
-  for (const std::string_view verb : {"add", "rmsnorm", "linear", "select_rows", "store_kv", "begin_step",
-                                      "add_rmsnorm", "qk_norm", "attention"}) {
+  for (const std::string_view verb :
+       {"add", "rmsnorm", "linear", "select_rows", "store_kv", "begin_step", "add_rmsnorm", "qk_norm",
+        "attention", "gelu_mul", "scale", "softcap"}) {
     EXPECT_EQ(verdict(Fault::none, verb), "") << verb;
   }
 }
@@ -206,6 +207,10 @@ TEST(Registry, finds_each_kind_of_fault) {
   EXPECT_NE(verdict(Fault::padding_written, "select_rows").find("not written"), std::string::npos);
   EXPECT_NE(verdict(Fault::keys_by_q_weight, "qk_norm").find("apart"), std::string::npos);
   EXPECT_NE(verdict(Fault::window_longer, "attention").find("apart"), std::string::npos);
+  EXPECT_NE(verdict(Fault::scores_uncapped, "attention").find("apart"), std::string::npos);
+  EXPECT_NE(verdict(Fault::gelu_is_silu, "gelu_mul").find("apart"), std::string::npos);
+  EXPECT_NE(verdict(Fault::scale_rounded, "scale").find("apart"), std::string::npos);
+  EXPECT_NE(verdict(Fault::capped_twice, "softcap").find("apart"), std::string::npos);
   EXPECT_NE(verdict(Fault::other_page, "store_kv").find("not as reference has it: pool"), std::string::npos);
   EXPECT_NE(verdict(Fault::fusion_differs, "add_rmsnorm").find("not as the default body has it"),
             std::string::npos);

@@ -131,6 +131,22 @@ void CpuOps::silu_mul(MatrixView y, ConstMatrixView gate_up) {
   });
 }
 
+void CpuOps::gelu_mul(MatrixView y, ConstMatrixView gate_up) {
+  INFERD_CHECK(gate_up.cols == 2 * y.cols && gate_up.rows == y.rows, "gelu_mul (", y.rows, ", ", y.cols,
+               ") of (", gate_up.rows, ", ", gate_up.cols, ")");
+  for_each_row(y.rows, 4 * y.cols, [&](int64_t i) {
+    kernels_.gelu_mul(y.row_f32(i), gate_up.row_f32(i), gate_up.row_f32(i) + y.cols, y.cols);
+  });
+}
+
+void CpuOps::scale(MatrixView x, float factor) {
+  for_each_row(x.rows, x.cols, [&](int64_t i) { kernels_.scale(x.row_f32(i), factor, x.cols); });
+}
+
+void CpuOps::softcap(MatrixView x, float cap) {
+  for_each_row(x.rows, 4 * x.cols, [&](int64_t i) { kernels_.softcap(x.row_f32(i), cap, x.cols); });
+}
+
 void CpuOps::rope_token(MatrixView qkv, int64_t token, const BatchView& b, const RopeView& rope,
                         const AttentionShape& shape) {
   kernels_.rope(qkv.row_f32(token), shape.heads + shape.kv_heads, shape.head_dim,

@@ -70,6 +70,7 @@ struct SegmentJob {
   const int32_t* hidden = nullptr;   // (query_count); null: 0 of each
   const int32_t* visible = nullptr;  // (query_count)
   int32_t tokens = 0;                // 1 … kSegment
+  float softcap = 0;                 // scores become softcap · tanh(score / softcap); 0: they stay
   KvKind kind = KvKind::f32;
   const uint8_t* const* k = nullptr;  // (tokens) the stored head of each position
   const uint8_t* const* v = nullptr;
@@ -109,6 +110,9 @@ struct Kernels {
                       int64_t n) = nullptr;
   void (*add)(float* x, const float* h, int64_t n) = nullptr;
   void (*silu_mul)(float* y, const float* gate, const float* up, int64_t n) = nullptr;
+  void (*gelu_mul)(float* y, const float* gate, const float* up, int64_t n) = nullptr;
+  void (*scale)(float* x, float factor, int64_t n) = nullptr;
+  void (*softcap)(float* x, float cap, int64_t n) = nullptr;
   // Rotates `heads` heads that lie one after another at x.
   void (*rope)(float* x, int32_t heads, int32_t head_dim, const float* cos_sin, int32_t pairs,
                bool neighbours) = nullptr;

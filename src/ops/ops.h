@@ -89,6 +89,7 @@ struct AttentionShape {
   int32_t kv_heads = 0;  // divides heads
   int32_t head_dim = 0;
   float scale = 0;     // scores are scale · q·k
+  float softcap = 0;   // scores become softcap · tanh(score / softcap); 0: they stay
   int32_t window = 0;  // positions that a token sees, its own and those right before it; 0: all before it
 
   // The first position that a token at `position` sees.
@@ -171,6 +172,16 @@ class Ops {
 
   // y = silu(gate) · up, where gate_up rows are gate, then up; silu(z) = z / (1 + e^−z).
   virtual void silu_mul(MatrixView y /* (N, F) */, ConstMatrixView gate_up /* (N, 2F) */) = 0;
+
+  // y = gelu(gate) · up, of the same rows; gelu(z) = z / 2 · (1 + tanh(√(2/π) · (z + 0.044715 z³))), the form
+  // with tanh (Hendrycks and Gimpel, 2016).
+  virtual void gelu_mul(MatrixView y /* (N, F) */, ConstMatrixView gate_up /* (N, 2F) */) = 0;
+
+  // x = factor · x. Rows that are padding must hold finite numbers or zeros.
+  virtual void scale(MatrixView x /* (N, D) */, float factor) = 0;
+
+  // x = cap · tanh(x / cap) (Gemma 2, 2024).
+  virtual void softcap(MatrixView x /* (L, V) */, float cap) = 0;
 
   // Sums h over the devices that share a layer. Nothing on one device.
   virtual void reduce(MatrixView h /* (N, D) */);

@@ -127,6 +127,7 @@ void ReferenceOps::attention(MatrixView out, ConstMatrixView qkv, const KvView& 
             float score = 0;
             for (size_t d = 0; d < dim; ++d) score += q[d] * keys[t * dim + d];
             weights[t] = score * shape.scale;
+            if (shape.softcap > 0) weights[t] = shape.softcap * std::tanh(weights[t] / shape.softcap);
             largest = std::max(largest, weights[t]);
           }
           float total = 0;

@@ -234,5 +234,31 @@ void ReferenceOps::silu_mul(MatrixView y, ConstMatrixView gate_up) {
   }
 }
 
+// (1 + tanh(u)) / 2 = 1 / (1 + e^−2u), which loses nothing where tanh comes near −1.
+void ReferenceOps::gelu_mul(MatrixView y, ConstMatrixView gate_up) {
+  constexpr float kLinear = 1.5957691216f;  // 2 · √(2/π)
+  constexpr float kCubic = 0.0713548163f;   // 0.044715 times that
+  for (int64_t i = 0; i < y.rows; ++i) {
+    const float* gate = gate_up.row_f32(i);
+    const float* up = gate + y.cols;
+    for (int64_t j = 0; j < y.cols; ++j) {
+      const float z = gate[j];
+      y.row_f32(i)[j] = z / (1.0f + std::exp(-(z * (kLinear + kCubic * (z * z))))) * up[j];
+    }
+  }
+}
+
+void ReferenceOps::scale(MatrixView x, float factor) {
+  for (int64_t i = 0; i < x.rows; ++i) {
+    for (int64_t j = 0; j < x.cols; ++j) x.row_f32(i)[j] *= factor;
+  }
+}
+
+void ReferenceOps::softcap(MatrixView x, float cap) {
+  for (int64_t i = 0; i < x.rows; ++i) {
+    for (int64_t j = 0; j < x.cols; ++j) x.row_f32(i)[j] = cap * std::tanh(x.row_f32(i)[j] / cap);
+  }
+}
+
 }  // namespace reference
 }  // namespace inferd

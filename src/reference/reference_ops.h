@@ -30,6 +30,9 @@ class ReferenceOps final : public Ops {
   void attention(MatrixView out, ConstMatrixView qkv, const KvView& kv, const BatchView& b, int32_t group,
                  int32_t layer, const AttentionShape& shape) override;
   void silu_mul(MatrixView y, ConstMatrixView gate_up) override;
+  void gelu_mul(MatrixView y, ConstMatrixView gate_up) override;
+  void scale(MatrixView x, float factor) override;
+  void softcap(MatrixView x, float cap) override;
   void sample(SampleResult* out, MatrixView logits, const BatchView& b, const SeqState& state,
               const SampleOptions& options) override;
 

@@ -2,10 +2,11 @@
 // level.
 //
 // The definition (docs/numerics.md): a score is one chain of fma over the head's dims in ascending order,
-// query times `scale` first; the largest score of the segment; weights exp(score − largest); their sum in
-// sixteen lanes, lane = position mod 16, added up by reduce_add; the accumulator one chain of fma over the
-// positions in ascending order. q8_0 multiplies a position's finished dot product by its K scale, and its
-// weight by its V scale. Positions that a query does not see are in none of these.
+// query times `scale` first, through the soft cap where there is one; the largest score of the segment;
+// weights exp(score − largest); their sum in sixteen lanes, lane = position mod 16, added up by reduce_add;
+// the accumulator one chain of fma over the positions in ascending order. q8_0 multiplies a position's
+// finished dot product by its K scale, and its weight by its V scale. Positions that a query does not see are
+// in none of these.
 //
 // Scores run with a lane per position (K expanded to float and transposed), the accumulator with a lane per
 // dim (V expanded), so neither needs a sum across lanes, and the queries of all heads that share the KV head
@@ -205,10 +206,14 @@ INFERD_SIMD GroupKernels group_kernels(int32_t width) {
 }
 
 // Scores to weights for one query that sees positions hidden … visible − 1.
-INFERD_SIMD void weigh(float* scores, int32_t hidden, int32_t visible, float& largest, float& sum,
-                       const float* v_scale) {
+INFERD_SIMD void weigh(float* scores, float softcap, int32_t hidden, int32_t visible, float& largest,
+                       float& sum, const float* v_scale) {
   const F32x16 nothing = set1(-__builtin_inff());
   const int32_t begin = hidden / 16 * 16;
+  if (softcap > 0) {
+    for (int32_t t = begin; t < visible; t += 16)
+      store(scores + t, soft_capped(load(scores + t), set1(softcap)));
+  }
   if (begin < hidden) store(scores + begin, first_lanes(nothing, load(scores + begin), hidden - begin));
   const int32_t whole = visible / 16 * 16;
   if (whole < visible) store(scores + whole, first_lanes(load(scores + whole), nothing, visible - whole));
@@ -246,7 +251,8 @@ void attention_segment(const SegmentJob& job) {
     job.sum[q] = 0;
     const int32_t hidden = job.hidden == nullptr ? 0 : job.hidden[q];
     if (job.visible[q] > hidden) {
-      weigh(job.scores + q * kSegment, hidden, job.visible[q], job.largest[q], job.sum[q], job.v_scale);
+      weigh(job.scores + q * kSegment, job.softcap, hidden, job.visible[q], job.largest[q], job.sum[q],
+            job.v_scale);
     }
   }
   __builtin_memset(job.acc, 0,
