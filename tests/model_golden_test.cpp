@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <functional>
 
 #include "cpu/cpu_backend.h"
+#include "formats/gguf_writer.h"
 #include "reference/reference_backend.h"
 #include "support/decoder_probe.h"
 #include "support/golden.h"
@@ -141,6 +144,51 @@ std::string case_name(const testing::TestParamInfo<TinyCase>& instance) {
 
 INSTANTIATE_TEST_SUITE_P(Families, TinyModel, testing::ValuesIn(tiny_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Families, TinyFloatModelOnCpu, testing::ValuesIn(float_cases()), case_name);
+
+// A copy of a model file without its tokenizer and with other keys of its architecture beside its own.
+std::string with_keys(const std::string& path, const std::string& copy,
+                      const std::function<void(GgufWriter&)>& add) {
+  const GgufFile file = GgufFile::open(path).value();
+  GgufWriter writer;
+  const std::string architecture(file.string("general.architecture").value());
+  writer.add("general.architecture", architecture);
+  for (const GgufValue& value : file.values()) {
+    if (!value.key.starts_with(architecture + ".")) continue;
+    if (value.type == GgufValueType::uint32)
+      writer.add(value.key, static_cast<uint32_t>(file.integer(value.key).value()));
+    if (value.type == GgufValueType::float32)
+      writer.add(value.key, static_cast<float>(file.real(value.key).value()));
+  }
+  add(writer);
+  for (const GgufTensor& t : file.tensors())
+    writer.add_tensor(t.name, t.type, {t.shape.begin(), t.shape.begin() + t.dims}, t.data);
+  const Status written = writer.write(copy);
+  INFERD_CHECK(written.ok(), copy);
+  return copy;
+}
+
+// Scalings of llama's rotation over the weights of the tiny llama model.
+class RopeScaling : public TinyModel {};
+
+TEST_P(RopeScaling, gives_the_golden_logits_and_greedy_ids) {
+  const std::string path = with_keys(
+      test::tiny_dir("llama") + "/gguf/tiny-llama-f32.gguf", GetParam().gguf, [](GgufWriter& writer) {
+        const std::string& type = GetParam().variant;
+        writer.add("llama.rope.scaling.type", type);
+        writer.add("llama.rope.scaling.factor", type == "linear" ? 4.0f : 8.0f);
+        if (type == "yarn") writer.add("llama.rope.scaling.original_context_length", uint32_t{32});
+      });
+  expect_golden_logits(probe(make_reference_backend()));
+  expect_golden_greedy(probe(make_reference_backend()));
+  std::filesystem::remove(path);
+}
+
+INSTANTIATE_TEST_SUITE_P(Llama, RopeScaling,
+                         testing::Values(TinyCase{"llama", "linear", testing::TempDir() + "tiny-linear.gguf",
+                                                  test::tiny_dir("llama-rope")},
+                                         TinyCase{"llama", "yarn", testing::TempDir() + "tiny-yarn.gguf",
+                                                  test::tiny_dir("llama-rope")}),
+                         case_name);
 
 TEST(TinyModels, what_is_not_computed_here_is_refused_by_name) {
   const auto load = [](const std::string& path) -> Error {

@@ -1,8 +1,8 @@
 #include "model/config.h"
 
 #include <array>
-#include <cmath>
-#include <cstring>
+
+#include "model/metadata.h"
 
 namespace inferd {
 namespace {
@@ -24,43 +24,6 @@ constexpr std::array<Architecture, 3> kArchitectures = {{
     {.name = "qwen3", .qk_norm = true},
 }};
 
-class Reader {
- public:
-  Reader(const GgufFile& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}
-
-  Error bad(std::string_view key, std::string detail) const {
-    return Error{.code = Code::model_metadata,
-                 .detail = std::move(detail),
-                 .where = cat(file_.name(), ": ", prefix_, key)};
-  }
-
-  Result<int32_t> integer(std::string_view key, int64_t low, int64_t high,
-                          std::optional<int64_t> fallback = {}) const {
-    INFERD_TRY(const int64_t value, file_.integer(prefix_ + std::string(key), fallback));
-    if (value < low || value > high) return bad(key, cat(value, ", allowed are ", low, " to ", high));
-    return static_cast<int32_t>(value);
-  }
-
-  Result<double> real(std::string_view key, double low, double high,
-                      std::optional<double> fallback = {}) const {
-    INFERD_TRY(const double value, file_.real(prefix_ + std::string(key), fallback));
-    if (!(value >= low && value <= high)) return bad(key, cat(value, ", allowed are ", low, " to ", high));
-    return value;
-  }
-
-  Status absent_or_zero(std::string_view key, std::string_view what) const {
-    const std::string name = prefix_ + std::string(key);
-    if (file_.find(name) == nullptr) return {};
-    INFERD_TRY(const int64_t value, file_.integer(name));
-    if (value != 0) return bad(key, cat(value, ": ", what, " is not supported"));
-    return {};
-  }
-
- private:
-  const GgufFile& file_;
-  const std::string prefix_;
-};
-
 Result<const Architecture*> find_architecture(const GgufFile& file) {
   INFERD_TRY(const std::string_view name, file.string("general.architecture"));
   std::vector<std::string> known;
@@ -76,13 +39,12 @@ Result<const Architecture*> find_architecture(const GgufFile& file) {
 
 // attention.sliding_window, and attention.sliding_window_pattern where a file has it: as the number n of
 // Architecture::full_attention_every, or as one boolean a layer, true where the window is.
-Status read_windows(DecoderConfig& config, const GgufFile& file, const Reader& in,
-                    const Architecture& architecture) {
+Status read_windows(DecoderConfig& config, const Metadata& in, const Architecture& architecture) {
   config.windows.assign(static_cast<size_t>(config.layers), 0);
   INFERD_TRY(const int32_t window, in.integer("attention.sliding_window", 0, 1 << 30, 0));
   if (window == 0 || window >= config.train_ctx) return {};  // hides nothing
   constexpr std::string_view kPattern = "attention.sliding_window_pattern";
-  const GgufValue* pattern = file.find(cat(architecture.name, ".", kPattern));
+  const GgufValue* pattern = in.find(kPattern);
   if (pattern != nullptr && pattern->type == GgufValueType::array) {
     if (pattern->element_type != GgufValueType::boolean || pattern->count != config.layers) {
       return in.bad(kPattern, cat("it is a ", pattern->type_name(), ", needed is a boolean for each of ",
@@ -102,49 +64,11 @@ Status read_windows(DecoderConfig& config, const GgufFile& file, const Reader& i
   return {};
 }
 
-Status read_rope(DecoderConfig& config, const GgufFile& file, const Reader& in) {
-  INFERD_TRY(config.rope_base, in.real("rope.freq_base", 1, 1e12, 10000.0));
-  INFERD_TRY(config.rotary_dims, in.integer("rope.dimension_count", 2, config.head_dim, config.head_dim));
-  if (config.rotary_dims % 2 != 0)
-    return in.bad("rope.dimension_count", cat(config.rotary_dims, ", must be even"));
-
-  const std::string type_key = config.architecture + ".rope.scaling.type";
-  INFERD_TRY(const std::string_view type, file.string(type_key, "none"));
-  if (type == "linear") {
-    INFERD_TRY(const double factor, in.real("rope.scaling.factor", 1, 1e6));
-    config.rope_position_scale = 1 / factor;
-  } else if (type != "none") {
-    return in.bad("rope.scaling.type",
-                  cat(printable(type), ", supported are none, linear and Llama 3's rope_freqs"));
-  }
-
-  // Llama 3 (Dubey et al., 2024): converters store the wavelength-dependent divisors as a tensor.
-  const GgufTensor* factors = file.find_tensor("rope_freqs.weight");
-  if (factors == nullptr) return {};
-  INFERD_TRY(const DType dtype, file.dtype(*factors));
-  if (dtype != DType::f32 || factors->elements != config.rotary_dims / 2) {
-    return Error{.code = Code::model_tensor_shape,
-                 .detail = cat("rope_freqs.weight is ", dtype_name(dtype), " with ", factors->elements,
-                               " elements, needed are F32 and ", config.rotary_dims / 2),
-                 .where = cat(file.name(), ": byte ", factors->entry_offset)};
-  }
-  config.rope_factors.resize(static_cast<size_t>(factors->elements));
-  std::memcpy(config.rope_factors.data(), factors->data.data(), factors->data.size());
-  for (const float factor : config.rope_factors) {
-    if (!(factor > 0) || !std::isfinite(factor)) {
-      return Error{.code = Code::model_metadata,
-                   .detail = cat("rope factor ", factor, ", must be positive and finite"),
-                   .where = cat(file.name(), ": rope_freqs.weight")};
-    }
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   INFERD_TRY(const Architecture* architecture, find_architecture(file));
-  const Reader in(file, cat(architecture->name, "."));
+  const Metadata in(file, architecture->name);
   DecoderConfig config;
   config.architecture = architecture->name;
   config.rope_neighbours = architecture->rope_neighbours;
@@ -161,8 +85,7 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
     return in.bad("attention.head_count_kv",
                   cat(config.kv_heads, " does not divide ", config.heads, " heads"));
   }
-  if (file.find(cat(architecture->name, ".attention.key_length")) == nullptr &&
-      config.hidden % config.heads != 0) {
+  if (in.find("attention.key_length") == nullptr && config.hidden % config.heads != 0) {
     return in.bad("attention.head_count",
                   cat(config.heads, " does not divide the embedding length ", config.hidden));
   }
@@ -173,9 +96,10 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   }
   INFERD_TRY(const double eps, in.real("attention.layer_norm_rms_epsilon", 0, 1));
   config.rms_eps = static_cast<float>(eps);
-  INFERD_TRY_STATUS(in.absent_or_zero("expert_count", "a mixture of experts"));
-  INFERD_TRY_STATUS(read_windows(config, file, in, *architecture));
-  INFERD_TRY_STATUS(read_rope(config, file, in));
+  INFERD_TRY(const int32_t experts, in.integer("expert_count", 0, 1 << 20, 0));
+  if (experts != 0) return in.bad("expert_count", cat(experts, ": a mixture of experts is not supported"));
+  INFERD_TRY_STATUS(read_windows(config, in, *architecture));
+  INFERD_TRY(config.rope, read_rope(in, config.head_dim, config.train_ctx));
 
   INFERD_TRY(const GgufTensor* embedding, file.tensor("token_embd.weight"));
   if (embedding->dims != 2 || embedding->shape[0] != config.hidden || embedding->shape[1] > 1 << 24) {

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "formats/gguf.h"
+#include "model/rope.h"
 
 namespace inferd {
 
@@ -28,11 +29,8 @@ struct DecoderConfig {
   bool qk_norm = false;          // every head of q and k is normalised before its rotation
   std::vector<int32_t> windows;  // (layers) AttentionShape::window of each: 0 sees all
 
-  double rope_base = 0;
-  int32_t rotary_dims = 0;
-  bool rope_neighbours = false;     // GGUF stores llama's q and k rows so that pairs are neighbours
-  double rope_position_scale = 1;   // linear scaling: positions are multiplied by it
-  std::vector<float> rope_factors;  // Llama 3 scaling: frequency i is divided by rope_factors[i]; empty: none
+  RopeConfig rope;
+  bool rope_neighbours = false;  // GGUF stores llama's q and k rows so that pairs are neighbours
 
   int32_t qkv_rows() const { return (heads + 2 * kv_heads) * head_dim; }
 };

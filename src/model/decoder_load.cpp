@@ -76,7 +76,8 @@ class DecoderLoader {
     }
     INFERD_TRY_STATUS(
         vector(decoder_ ? decoder_->final_norm_ : spare_vector, {{"output_norm.weight", m_.hidden}}));
-    used_.insert("rope_freqs.weight");  // read by the config
+    used_.insert(
+        {"rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"});  // read_rope()
     for (const GgufTensor& tensor : file_.tensors()) {
       if (!used_.contains(tensor.name)) {
         return Error{.code = Code::model_tensor_type,
@@ -86,7 +87,10 @@ class DecoderLoader {
                      .fix = "use a model without it"};
       }
     }
-    return rope(ctx);
+    Buffer spare_table;
+    RopeView spare_view;
+    return rope(decoder_ ? decoder_->rope_table_ : spare_table, decoder_ ? decoder_->rope_ : spare_view,
+                m_.rope, ctx);
   }
 
   Result<const GgufTensor*> tensor(const std::string& name, int64_t rows, int64_t cols) {
@@ -163,30 +167,23 @@ class DecoderLoader {
 
   // cos and sin of every position and pair; angles in double, because a float product loses the angle far
   // out.
-  Status rope(int32_t ctx) {
-    const int32_t pairs = m_.rotary_dims / 2;
-    const int64_t count = int64_t{ctx} * m_.rotary_dims;
+  Status rope(Buffer& target, RopeView& view, const RopeConfig& rope, int32_t ctx) {
+    const int64_t count = int64_t{ctx} * rope.dims;
     if (decoder_ == nullptr) {
       bytes_ += round_up(count * 4, Arena::kAlignment);
       return {};
     }
-    std::vector<double> frequency(static_cast<size_t>(pairs));
-    for (size_t i = 0; i < frequency.size(); ++i) {
-      frequency[i] = std::pow(m_.rope_base, -2.0 * static_cast<double>(i) / m_.rotary_dims);
-      if (!m_.rope_factors.empty()) frequency[i] /= static_cast<double>(m_.rope_factors[i]);
-    }
+    const std::vector<double> frequencies = rope.frequencies(ctx);
     std::vector<float> table;
     table.reserve(static_cast<size_t>(count));
     for (int32_t position = 0; position < ctx; ++position) {
-      for (const double f : frequency) {
-        const double angle = position * m_.rope_position_scale * f;
-        table.push_back(static_cast<float>(std::cos(angle)));
-        table.push_back(static_cast<float>(std::sin(angle)));
+      for (const double f : frequencies) {
+        table.push_back(static_cast<float>(rope.magnitude * std::cos(position * f)));
+        table.push_back(static_cast<float>(rope.magnitude * std::sin(position * f)));
       }
     }
-    INFERD_TRY_STATUS(upload(decoder_->rope_table_, table, "rope table"));
-    decoder_->rope_ = {static_cast<const float*>(decoder_->rope_table_.data()), m_.rotary_dims,
-                       m_.rope_neighbours};
+    INFERD_TRY_STATUS(upload(target, table, "rope table"));
+    view = {static_cast<const float*>(target.data()), rope.dims, m_.rope_neighbours};
     return {};
   }
 
