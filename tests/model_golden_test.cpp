@@ -115,7 +115,7 @@ TEST_P(TinyFloatModelOnCpu, gives_the_golden_logits_and_greedy_ids) {
 
 std::vector<TinyCase> tiny_cases() {
   std::vector<TinyCase> cases;
-  for (const std::string family : {"llama", "llama-rope3-tied", "qwen2", "qwen3"}) {
+  for (const std::string family : {"llama", "llama-rope3-tied", "qwen2", "qwen3", "gemma3"}) {
     const std::string folder = test::tiny_dir(family);
     for (const std::string variant : {"f32", "f16", "q8_0", "q4_0"})
       cases.push_back({family, variant, cat(folder, "/gguf/tiny-", family, "-", variant, ".gguf"), folder});
@@ -123,8 +123,12 @@ std::vector<TinyCase> tiny_cases() {
   // The GGUF file holds the weights of the golden folder, which are F16.
   cases.push_back({"mistral", "hf", test::tiny_dir("mistral") + "/gguf/tiny-mistral-f16.gguf",
                    test::golden_dir() + "/tiny/mistral"});
+  for (const std::string family : {"gemma", "gemma2"}) {
+    const std::string folder = test::tiny_dir(family);
+    cases.push_back({family, "f16", cat(folder, "/gguf/tiny-", family, "-f16.gguf"), folder});
+  }
   const std::string wide = test::golden_dir() + "/tiny/wide";
-  for (const std::string variant : {"llama-256-q4_k", "qwen2-256-q4_k", "qwen3-256-q4_k"})
+  for (const std::string variant : {"llama-256-q4_k", "qwen2-256-q4_k", "qwen3-256-q4_k", "gemma3-256-q4_k"})
     cases.push_back({"wide", variant, cat(wide, "/gguf/tiny-", variant, ".gguf"), wide});
   return cases;
 }
@@ -198,9 +202,12 @@ TEST(TinyModels, what_is_not_computed_here_is_refused_by_name) {
     if (!config.ok()) return config.error();
     return Decoder::weight_bytes(file, *config, 64, *backend.ops).error();
   };
-  const Error architecture = load("gemma3/gguf/tiny-gemma3-f32.gguf");
+  GgufWriter other;
+  other.add("general.architecture", "mamba");
+  const std::vector<std::byte> bytes = other.bytes();
+  const Error architecture = read_decoder_config(GgufFile::parse(bytes, "other.gguf").value()).error();
   EXPECT_EQ(architecture.code, Code::model_architecture);
-  EXPECT_EQ(architecture.detail, "\"gemma3\", supported are llama, qwen2, qwen3");
+  EXPECT_EQ(architecture.detail, "\"mamba\", supported are llama, qwen2, qwen3, gemma, gemma2, gemma3");
   const Error type = load("wide/gguf/tiny-llama-256-mixed.gguf");
   EXPECT_EQ(type.code, Code::model_tensor_type);
   EXPECT_NE(type.detail.find("Q2_K"), std::string::npos) << type.detail;

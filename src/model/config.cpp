@@ -1,6 +1,7 @@
 #include "model/config.h"
 
 #include <array>
+#include <cmath>
 
 #include "model/metadata.h"
 
@@ -12,16 +13,45 @@ struct Architecture {
   std::string_view name;
   bool rope_neighbours = false;
   bool qk_norm = false;
+  bool post_norms = false;
+  bool gelu = false;
+  bool scaled_embedding = false;  // by √hidden
+  bool window_rope = false;       // layers with a window rotate by a base of their own, unscaled
+  // Where the file does not say others.
+  double attention_softcap = 0;
+  double logit_softcap = 0;
+  int32_t window = 0;
+  // Gemma's largest sizes divide scores by √(hidden / heads) instead of √head_dim, and their files do not say
+  // so: the number of layers does.
+  int32_t layers_of_27b = 0;
   // Which layers of a file with a sliding window have it: every n-th one has not; 0: all have it. Unset: such
   // a file is refused, since it does not say which layers are meant.
   std::optional<int32_t> full_attention_every = {};
 };
 
 // The architectures that decoder.cpp computes.
-constexpr std::array<Architecture, 3> kArchitectures = {{
+constexpr std::array<Architecture, 6> kArchitectures = {{
     {.name = "llama", .rope_neighbours = true, .full_attention_every = 0},  // Mistral 7B v0.1 is one
     {.name = "qwen2"},
     {.name = "qwen3", .qk_norm = true},
+    {.name = "gemma", .gelu = true, .scaled_embedding = true},
+    {.name = "gemma2",
+     .post_norms = true,
+     .gelu = true,
+     .scaled_embedding = true,
+     .attention_softcap = 50,
+     .logit_softcap = 30,
+     .window = 4096,
+     .layers_of_27b = 46,
+     .full_attention_every = 2},
+    {.name = "gemma3",
+     .qk_norm = true,
+     .post_norms = true,
+     .gelu = true,
+     .scaled_embedding = true,
+     .window_rope = true,
+     .layers_of_27b = 62,
+     .full_attention_every = 6},
 }};
 
 Result<const Architecture*> find_architecture(const GgufFile& file) {
@@ -37,12 +67,29 @@ Result<const Architecture*> find_architecture(const GgufFile& file) {
                .fix = "use a model of one of these architectures"};
 }
 
+Status read_scales(DecoderConfig& config, const Metadata& in, const Architecture& architecture) {
+  if (architecture.scaled_embedding) config.embedding_scale = std::sqrt(static_cast<float>(config.hidden));
+  const int32_t divisor =
+      config.layers == architecture.layers_of_27b ? config.hidden / config.heads : config.head_dim;
+  config.attention_scale = 1.0f / std::sqrt(static_cast<float>(divisor));
+  if (in.find("attention.scale") != nullptr) {
+    INFERD_TRY(const double scale, in.real("attention.scale", 1e-6, 1e6));
+    config.attention_scale = static_cast<float>(scale);
+  }
+  INFERD_TRY(const double attention_cap,
+             in.real("attn_logit_softcapping", 0, 1e6, architecture.attention_softcap));
+  config.attention_softcap = static_cast<float>(attention_cap);
+  INFERD_TRY(const double logit_cap, in.real("final_logit_softcapping", 0, 1e6, architecture.logit_softcap));
+  config.logit_softcap = static_cast<float>(logit_cap);
+  return {};
+}
+
 // attention.sliding_window, and attention.sliding_window_pattern where a file has it: as the number n of
 // Architecture::full_attention_every, or as one boolean a layer, true where the window is.
 Status read_windows(DecoderConfig& config, const Metadata& in, const Architecture& architecture) {
   config.windows.assign(static_cast<size_t>(config.layers), 0);
-  INFERD_TRY(const int32_t window, in.integer("attention.sliding_window", 0, 1 << 30, 0));
-  if (window == 0 || window >= config.train_ctx) return {};  // hides nothing
+  INFERD_TRY(const int32_t window, in.integer("attention.sliding_window", 0, 1 << 30, architecture.window));
+  if (window == 0) return {};
   constexpr std::string_view kPattern = "attention.sliding_window_pattern";
   const GgufValue* pattern = in.find(kPattern);
   if (pattern != nullptr && pattern->type == GgufValueType::array) {
@@ -55,6 +102,7 @@ Status read_windows(DecoderConfig& config, const Metadata& in, const Architectur
     return {};
   }
   if (pattern == nullptr && !architecture.full_attention_every.has_value()) {
+    if (window >= config.train_ctx) return {};  // hides nothing, whichever layers have it
     return in.bad("attention.sliding_window",
                   cat(window, ": which layers of ", architecture.name, " have the window is not known"));
   }
@@ -73,6 +121,8 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   config.architecture = architecture->name;
   config.rope_neighbours = architecture->rope_neighbours;
   config.qk_norm = architecture->qk_norm;
+  config.post_norms = architecture->post_norms;
+  config.gelu = architecture->gelu;
   INFERD_TRY(const std::string_view name, file.string("general.name", ""));
   config.name = name;
   INFERD_TRY(config.layers, in.integer("block_count", 1, 1024));
@@ -96,10 +146,15 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   }
   INFERD_TRY(const double eps, in.real("attention.layer_norm_rms_epsilon", 0, 1));
   config.rms_eps = static_cast<float>(eps);
+  INFERD_TRY_STATUS(read_scales(config, in, *architecture));
   INFERD_TRY(const int32_t experts, in.integer("expert_count", 0, 1 << 20, 0));
   if (experts != 0) return in.bad("expert_count", cat(experts, ": a mixture of experts is not supported"));
   INFERD_TRY_STATUS(read_windows(config, in, *architecture));
   INFERD_TRY(config.rope, read_rope(in, config.head_dim, config.train_ctx));
+  if (architecture->window_rope) {
+    config.window_rope = RopeConfig{.dims = config.rope.dims};
+    INFERD_TRY(config.window_rope->base, in.real("rope.freq_base_swa", 1.001, 1e12, 10000.0));
+  }
 
   INFERD_TRY(const GgufTensor* embedding, file.tensor("token_embd.weight"));
   if (embedding->dims != 2 || embedding->shape[0] != config.hidden || embedding->shape[1] > 1 << 24) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,11 +27,18 @@ struct DecoderConfig {
   float rms_eps = 0;
   bool tied_head = false;  // the embedding is the output head too
   bool qkv_bias = false;
-  bool qk_norm = false;          // every head of q and k is normalised before its rotation
+  bool qk_norm = false;     // every head of q and k is normalised before its rotation
+  bool post_norms = false;  // what attention and the feed-forward give is normalised before it is added
+  bool gelu = false;        // the gate is GELU with tanh; else SiLU
+  float embedding_scale = 1;
+  float attention_scale = 0;     // AttentionShape::scale
+  float attention_softcap = 0;   // AttentionShape::softcap
+  float logit_softcap = 0;       // Ops::softcap of the logits; 0: none
   std::vector<int32_t> windows;  // (layers) AttentionShape::window of each: 0 sees all
 
   RopeConfig rope;
-  bool rope_neighbours = false;  // GGUF stores llama's q and k rows so that pairs are neighbours
+  std::optional<RopeConfig> window_rope;  // of layers with a window, where it is another
+  bool rope_neighbours = false;           // GGUF stores llama's q and k rows so that pairs are neighbours
 
   int32_t qkv_rows() const { return (heads + 2 * kv_heads) * head_dim; }
 };

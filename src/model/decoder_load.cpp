@@ -69,6 +69,10 @@ class DecoderLoader {
         INFERD_TRY_STATUS(vector(l.k_norm, {{name("attn_k_norm.weight"), m_.head_dim}}));
       }
       INFERD_TRY_STATUS(weight(l.o, {{name("attn_output.weight"), m_.hidden}}, q_rows));
+      if (m_.post_norms) {
+        INFERD_TRY_STATUS(vector(l.attn_post_norm, {{name("post_attention_norm.weight"), m_.hidden}}));
+        INFERD_TRY_STATUS(vector(l.ffn_post_norm, {{name("post_ffw_norm.weight"), m_.hidden}}));
+      }
       INFERD_TRY_STATUS(vector(l.ffn_norm, {{name("ffn_norm.weight"), m_.hidden}}));
       INFERD_TRY_STATUS(
           weight(l.gate_up, {{name("ffn_gate.weight"), m_.ffn}, {name("ffn_up.weight"), m_.ffn}}, m_.hidden));
@@ -87,10 +91,7 @@ class DecoderLoader {
                      .fix = "use a model without it"};
       }
     }
-    Buffer spare_table;
-    RopeView spare_view;
-    return rope(decoder_ ? decoder_->rope_table_ : spare_table, decoder_ ? decoder_->rope_ : spare_view,
-                m_.rope, ctx);
+    return ropes(ctx);
   }
 
   Result<const GgufTensor*> tensor(const std::string& name, int64_t rows, int64_t cols) {
@@ -184,6 +185,19 @@ class DecoderLoader {
     }
     INFERD_TRY_STATUS(upload(target, table, "rope table"));
     view = {static_cast<const float*>(target.data()), rope.dims, m_.rope_neighbours};
+    return {};
+  }
+
+  Status ropes(int32_t ctx) {
+    Buffer spare_table;
+    RopeView spare_view;
+    INFERD_TRY_STATUS(rope(decoder_ ? decoder_->rope_table_ : spare_table,
+                           decoder_ ? decoder_->rope_ : spare_view, m_.rope, ctx));
+    if (m_.window_rope.has_value()) {
+      return rope(decoder_ ? decoder_->window_rope_table_ : spare_table,
+                  decoder_ ? decoder_->window_rope_ : spare_view, *m_.window_rope, ctx);
+    }
+    if (decoder_) decoder_->window_rope_ = decoder_->rope_;
     return {};
   }
 
