@@ -13,6 +13,7 @@ struct Architecture {
   std::string_view name;
   bool rope_neighbours = false;
   bool qk_norm = false;
+  bool fused_projections = false;
   bool post_norms = false;
   bool gelu = false;
   bool scaled_embedding = false;  // by √hidden
@@ -30,10 +31,11 @@ struct Architecture {
 };
 
 // The architectures that decoder.cpp computes.
-constexpr std::array<Architecture, 6> kArchitectures = {{
+constexpr std::array<Architecture, 7> kArchitectures = {{
     {.name = "llama", .rope_neighbours = true, .full_attention_every = 0},  // Mistral 7B v0.1 is one
     {.name = "qwen2"},
     {.name = "qwen3", .qk_norm = true},
+    {.name = "phi3", .fused_projections = true, .full_attention_every = 0},
     {.name = "gemma", .gelu = true, .scaled_embedding = true},
     {.name = "gemma2",
      .post_norms = true,
@@ -121,6 +123,7 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   config.architecture = architecture->name;
   config.rope_neighbours = architecture->rope_neighbours;
   config.qk_norm = architecture->qk_norm;
+  config.fused_projections = architecture->fused_projections;
   config.post_norms = architecture->post_norms;
   config.gelu = architecture->gelu;
   INFERD_TRY(const std::string_view name, file.string("general.name", ""));

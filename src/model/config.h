@@ -27,7 +27,8 @@ struct DecoderConfig {
   float rms_eps = 0;
   bool tied_head = false;  // the embedding is the output head too
   bool qkv_bias = false;
-  bool qk_norm = false;     // every head of q and k is normalised before its rotation
+  bool qk_norm = false;            // every head of q and k is normalised before its rotation
+  bool fused_projections = false;  // the file has q, k, v as one tensor, and gate and up as one
   bool post_norms = false;  // what attention and the feed-forward give is normalised before it is added
   bool gelu = false;        // the gate is GELU with tanh; else SiLU
   float embedding_scale = 1;

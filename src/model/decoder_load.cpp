@@ -54,11 +54,11 @@ class DecoderLoader {
       Decoder::Layer& l = decoder_ ? decoder_->layers_[static_cast<size_t>(i)] : spare;
       const auto name = [i](std::string_view part) { return cat("blk.", i, ".", part); };
       INFERD_TRY_STATUS(vector(l.attn_norm, {{name("attn_norm.weight"), m_.hidden}}));
-      INFERD_TRY_STATUS(weight(l.qkv,
-                               {{name("attn_q.weight"), q_rows},
-                                {name("attn_k.weight"), kv_rows},
-                                {name("attn_v.weight"), kv_rows}},
-                               m_.hidden));
+      const std::vector<Part> qkv = {{name("attn_q.weight"), q_rows},
+                                     {name("attn_k.weight"), kv_rows},
+                                     {name("attn_v.weight"), kv_rows}};
+      const std::vector<Part> fused_qkv = {{name("attn_qkv.weight"), q_rows + 2 * kv_rows}};
+      INFERD_TRY_STATUS(weight(l.qkv, m_.fused_projections ? fused_qkv : qkv, m_.hidden));
       if (m_.qkv_bias) {
         INFERD_TRY_STATUS(vector(
             l.qkv_bias,
@@ -74,8 +74,9 @@ class DecoderLoader {
         INFERD_TRY_STATUS(vector(l.ffn_post_norm, {{name("post_ffw_norm.weight"), m_.hidden}}));
       }
       INFERD_TRY_STATUS(vector(l.ffn_norm, {{name("ffn_norm.weight"), m_.hidden}}));
-      INFERD_TRY_STATUS(
-          weight(l.gate_up, {{name("ffn_gate.weight"), m_.ffn}, {name("ffn_up.weight"), m_.ffn}}, m_.hidden));
+      const std::vector<Part> gate_up = {{name("ffn_gate.weight"), m_.ffn}, {name("ffn_up.weight"), m_.ffn}};
+      const std::vector<Part> fused_gate_up = {{name("ffn_up.weight"), 2 * int64_t{m_.ffn}}};
+      INFERD_TRY_STATUS(weight(l.gate_up, m_.fused_projections ? fused_gate_up : gate_up, m_.hidden));
       INFERD_TRY_STATUS(weight(l.down, {{name("ffn_down.weight"), m_.hidden}}, m_.ffn));
     }
     INFERD_TRY_STATUS(
