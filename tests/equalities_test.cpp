@@ -55,8 +55,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"llama", "q4_0", KvDType::bf16}, Case{"llama", "q8_0", KvDType::q8_0},
                     Case{"qwen2", "q8_0", KvDType::f16}, Case{"qwen2", "f16", KvDType::f32},
                     Case{"qwen3", "q8_0", KvDType::bf16}, Case{"mistral", "f16", KvDType::q8_0},
-                    Case{"phi3", "f16", KvDType::f16}, Case{"gemma2", "f16", KvDType::bf16},
-                    Case{"gemma3", "q8_0", KvDType::bf16}),
+                    Case{"phi3", "f16", KvDType::f16}, Case{"gemma", "f16", KvDType::f16},
+                    Case{"gemma2", "f16", KvDType::bf16}, Case{"gemma3", "q8_0", KvDType::bf16}),
     [](const auto& instance) {
       return cat(instance.param.family, "_", instance.param.variant, "_kv_",
                  kv_dtype_name(instance.param.kv));
