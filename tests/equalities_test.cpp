@@ -11,7 +11,7 @@ namespace {
 
 test::EqualityOptions tiny(const std::string& family, const std::string& variant, KvDType kv) {
   test::EqualityOptions options;
-  options.model = cat(test::golden_dir(), "/tiny/", family, "/gguf/tiny-", family, "-", variant, ".gguf");
+  options.model = cat(test::tiny_dir(family), "/gguf/tiny-", family, "-", variant, ".gguf");
   options.kv_dtype = kv;
   return options;
 }
@@ -50,15 +50,17 @@ TEST_P(CpuEqualities, hold_in_every_mode) {
   equal.forked_choices();
 }
 
-INSTANTIATE_TEST_SUITE_P(Tiny, CpuEqualities,
-                         testing::Values(Case{"llama", "q4_0", KvDType::bf16},
-                                         Case{"llama", "q8_0", KvDType::q8_0},
-                                         Case{"qwen2", "q8_0", KvDType::f16},
-                                         Case{"qwen2", "f16", KvDType::f32}),
-                         [](const auto& instance) {
-                           return cat(instance.param.family, "_", instance.param.variant, "_kv_",
-                                      kv_dtype_name(instance.param.kv));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Tiny, CpuEqualities,
+    testing::Values(Case{"llama", "q4_0", KvDType::bf16}, Case{"llama", "q8_0", KvDType::q8_0},
+                    Case{"qwen2", "q8_0", KvDType::f16}, Case{"qwen2", "f16", KvDType::f32},
+                    Case{"qwen3", "q8_0", KvDType::bf16}, Case{"mistral", "f16", KvDType::q8_0},
+                    Case{"phi3", "f16", KvDType::f16}, Case{"gemma", "f16", KvDType::f16},
+                    Case{"gemma2", "f16", KvDType::bf16}, Case{"gemma3", "q8_0", KvDType::bf16}),
+    [](const auto& instance) {
+      return cat(instance.param.family, "_", instance.param.variant, "_kv_",
+                 kv_dtype_name(instance.param.kv));
+    });
 
 TEST(ReferenceEqualities, hold_in_every_mode) {
   test::EqualityOptions options = tiny("llama", "f32", KvDType::f32);

@@ -145,6 +145,13 @@ std::string tensor_type_error() {
   return model_error(path);
 }
 
+std::string other_architecture() {
+  GgufWriter writer;
+  writer.add("general.architecture", "mamba");
+  const std::vector<std::byte> bytes = writer.bytes();
+  return text_of(read_decoder_config(GgufFile::parse(bytes, "model.gguf").value()));
+}
+
 std::string plan_error() {
   const GgufFile file = GgufFile::open(tiny("llama")).value();
   MemoryRequest request;
@@ -447,7 +454,7 @@ const std::vector<std::pair<Code, std::function<std::string()>>>& provocations()
       {Code::safetensors_dtype, [] { return safetensors_error(Code::safetensors_dtype); }},
       {Code::safetensors_index, safetensors_index_error},
       {Code::model_name, [] { return text_of(resolve_model("smolm2", scratch.path)); }},
-      {Code::model_architecture, [] { return model_error(tiny("gemma3")); }},
+      {Code::model_architecture, other_architecture},
       {Code::model_metadata,
        [] {
          return text_of(

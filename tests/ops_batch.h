@@ -101,6 +101,11 @@ class Step {
   }
 
   BatchView& batch() { return b_; }
+  // Takes the row's pages that hold only positions before `position` out of its table.
+  void forget_pages(size_t row, int32_t position, int32_t page_tokens) {
+    std::fill_n(table_.begin() + static_cast<std::ptrdiff_t>(row) * b_.max_blocks[0], position / page_tokens,
+                -1);
+  }
   SeqState state() {
     return {slots_,         ctx_,           ids_.data(),     known_.data(),
             length_.data(), prompt_.data(), stopped_.data(), params_.data()};

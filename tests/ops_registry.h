@@ -193,7 +193,7 @@ class Comparison {
   // Row i of a linear over M rows is the row alone, M = 1 … 65, and what the subject's equals have.
   std::vector<std::string> check_batch_sizes(const std::vector<DType>& types);  // ops_registry_weights.cpp
   // A token's attention depends on its sequence alone: not on batch, chunks or pages.
-  std::vector<std::string> check_attention_alone(KvDType dtype);  // ops_registry_steps.cpp
+  std::vector<std::string> check_attention_alone(KvDType dtype, int32_t window);  // ops_registry_steps.cpp
   // A drawn token and its log-probabilities do not depend on batch-mates.
   std::vector<std::string> check_sample_alone();  // ops_registry_sample.cpp
 

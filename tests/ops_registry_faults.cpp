@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "tensor/half.h"
+
 namespace inferd::test {
 namespace {
 
@@ -55,6 +57,10 @@ class WrongOps final : public Ops {
     if (fault_ == Fault::weights_off) first *= 1.001f;
     if (fault_ == Fault::batch_changes_rows && y.rows > 8) first = next(first);
   }
+  void qk_norm(MatrixView qkv, const float* q_weight, const float* k_weight, float eps,
+               const AttentionShape& shape) override {
+    right_->qk_norm(qkv, q_weight, fault_ == Fault::keys_by_q_weight ? q_weight : k_weight, eps, shape);
+  }
   void rope(MatrixView qkv, const BatchView& b, const RopeView& table, const AttentionShape& shape) override {
     right_->rope(qkv, b, table, shape);
   }
@@ -65,12 +71,29 @@ class WrongOps final : public Ops {
   }
   void attention(MatrixView out, ConstMatrixView qkv, const KvView& kv, const BatchView& b, int32_t group,
                  int32_t layer, const AttentionShape& shape) override {
-    right_->attention(out, qkv, kv, b, group, layer, shape);
+    AttentionShape s = shape;
+    if (fault_ == Fault::window_longer && s.window > 0) ++s.window;
+    if (fault_ == Fault::scores_uncapped) s.softcap = 0;
+    right_->attention(out, qkv, kv, b, group, layer, s);
   }
   void silu_mul(MatrixView y, ConstMatrixView gate_up) override {
     right_->silu_mul(y, gate_up);
     if (fault_ == Fault::byte_between_rows && y.rows > 1)
       *reinterpret_cast<uint8_t*>(y.row_f32(0) + y.cols) = 0;
+  }
+  void gelu_mul(MatrixView y, ConstMatrixView gate_up) override {
+    if (fault_ == Fault::gelu_is_silu) {
+      right_->silu_mul(y, gate_up);
+    } else {
+      right_->gelu_mul(y, gate_up);
+    }
+  }
+  void scale(MatrixView x, float factor) override {
+    right_->scale(x, fault_ == Fault::scale_rounded ? bf16_to_f32(f32_to_bf16(factor)) : factor);
+  }
+  void softcap(MatrixView x, float cap) override {
+    right_->softcap(x, cap);
+    if (fault_ == Fault::capped_twice) right_->softcap(x, cap);
   }
   void sample(SampleResult* out, MatrixView logits, const BatchView& b, const SeqState& state,
               const SampleOptions& options) override {

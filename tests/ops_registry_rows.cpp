@@ -62,6 +62,25 @@ void add_norm_cases(std::vector<VerbCase>& cases, const Shape& s) {
   fusion(true);
 }
 
+// Heads of q and k that differ in number, and heads of v that stay.
+void add_qk_norm_cases(std::vector<VerbCase>& cases) {
+  for (const int64_t rows : {0, 1, 2, 33}) {
+    for (const int32_t head_dim : {1, 15, 16, 33, 128}) {
+      cases.push_back({.name = cat("qk_norm, ", rows, " rows, heads of ", head_dim),
+                       .verb = "qk_norm",
+                       .tolerance = Tolerance::norm,
+                       .run = [rows, head_dim](Rig& rig) {
+                         const AttentionShape shape{3, 2, head_dim, 1};
+                         const Shape s{rows, shape.qkv_width()};
+                         const MatrixView qkv = rig.updated("qkv", s.rows, s.cols, floats(rig, s, 4));
+                         const float* q = rig.input("q_weight", rig.random().floats(head_dim, 0.5f, 1.5f));
+                         const float* k = rig.input("k_weight", rig.random().floats(head_dim, 0.5f, 1.5f));
+                         rig.ops().qk_norm(qkv, q, k, 1e-6f, shape);
+                       }});
+    }
+  }
+}
+
 void add_elementwise_cases(std::vector<VerbCase>& cases, const Shape& s) {
   cases.push_back({.name = cat("add, ", s.text()), .verb = "add", .run = [s](Rig& rig) {
                      const MatrixView x = rig.updated("x", s.rows, s.cols, floats(rig, s, 4));
@@ -78,6 +97,23 @@ void add_elementwise_cases(std::vector<VerbCase>& cases, const Shape& s) {
                          rig.input("gate_up", s.rows, 2 * s.cols, floats(rig, {s.rows, 2 * s.cols}, 20));
                      rig.ops().silu_mul(rig.output("y", s.rows, s.cols), gate_up);
                    }});
+  cases.push_back({.name = cat("gelu_mul, ", s.text()),
+                   .verb = "gelu_mul",
+                   .tolerance = Tolerance::gate,
+                   .run = [s](Rig& rig) {
+                     const ConstMatrixView gate_up =
+                         rig.input("gate_up", s.rows, 2 * s.cols, floats(rig, {s.rows, 2 * s.cols}, 5));
+                     rig.ops().gelu_mul(rig.output("y", s.rows, s.cols), gate_up);
+                   }});
+  cases.push_back({.name = cat("scale, ", s.text()), .verb = "scale", .run = [s](Rig& rig) {
+                     rig.ops().scale(rig.updated("x", s.rows, s.cols, floats(rig, s, 4)), 25.298221f);
+                   }});
+  cases.push_back({.name = cat("softcap, ", s.text()),
+                   .verb = "softcap",
+                   .tolerance = Tolerance::gate,
+                   .run = [s](Rig& rig) {
+                     rig.ops().softcap(rig.updated("x", s.rows, s.cols, floats(rig, s, 90)), 30);
+                   }});
   cases.push_back({.name = cat("select_rows, ", s.text()), .verb = "select_rows", .run = [s](Rig& rig) {
                      const ConstMatrixView x = rig.input("x", 50, s.cols, floats(rig, {50, s.cols}, 1));
                      std::vector<int32_t> index;
@@ -85,6 +121,37 @@ void add_elementwise_cases(std::vector<VerbCase>& cases, const Shape& s) {
                        index.push_back(i % 7 == 3 ? -1 : rig.random().below(50));
                      rig.ops().select_rows(rig.output("y", s.rows, s.cols), x, rig.input("index", index));
                    }});
+}
+
+// Magnitudes from the smallest to infinity, around where the kernel changes its formula.
+VerbCase softcap_extremes() {
+  return {.name = "softcap, extreme values",
+          .verb = "softcap",
+          .tolerance = Tolerance::gate,
+          .run = [](Rig& rig) {
+            std::vector<float> values = {0.0f, -0.0f, 0.625f, 0x1.3ffffep-1f, 0x1.400002p-1f, NAN};
+            for (float x = 1e-30f; x < 1e30f; x *= 1.37f) values.push_back(x);
+            for (float x = 0.6f; x < 0.65f; x += 0.001f) values.push_back(x);
+            values.push_back(INFINITY);
+            for (size_t i = 0, n = values.size(); i < n; ++i) values.push_back(-values[i]);
+            rig.ops().softcap(rig.updated("x", 1, std::ssize(values), values), 1);
+          }};
+}
+
+VerbCase gelu_extremes() {
+  return {.name = "gelu_mul, extreme gates",
+          .verb = "gelu_mul",
+          .tolerance = Tolerance::gate,
+          .run = [](Rig& rig) {
+            std::vector<float> values;
+            for (float z = -10; z <= 10; z += 0.0137f) values.push_back(z);
+            for (const float z : {0.0f, -0.0f, -11.0f, -120.0f, 120.0f, 1e-30f, 1e10f, INFINITY, NAN})
+              values.push_back(z);
+            const int64_t cols = std::ssize(values);
+            for (int64_t i = 0; i < cols; ++i) values.push_back(i % 2 == 0 ? 1.0f : -0.5f);
+            const ConstMatrixView gate_up = rig.input("gate_up", 1, 2 * cols, values);
+            rig.ops().gelu_mul(rig.output("y", 1, cols), gate_up);
+          }};
 }
 
 // Gates from −87 to 87, where the exponential has a normal result, and what lies beyond either end.
@@ -111,7 +178,10 @@ std::vector<VerbCase> row_cases() {
     add_elementwise_cases(cases, s);
     add_norm_cases(cases, s);
   }
+  add_qk_norm_cases(cases);
   cases.push_back(gate_extremes());
+  cases.push_back(gelu_extremes());
+  cases.push_back(softcap_extremes());
   return cases;
 }
 

@@ -225,6 +225,9 @@ void attend(Rig& rig, const AttentionCall& a) {
     values.insert(values.end(), part.begin(), part.end());
   }
   values.resize(static_cast<size_t>(host.tokens * a.shape.qkv_width()));
+  // What fell out of the window may not be read any more.
+  for (size_t r = 0; r < a.rows.size(); ++r)
+    step.forget_pages(r, a.shape.first_seen(a.rows[r].past), a.page_tokens);
   const PlacedStep placed = rig.place(step);
   rig.ops().begin_step(placed.b, placed.state);
   const ConstMatrixView qkv = rig.input("qkv", host.tokens, a.shape.qkv_width(), values);
@@ -261,6 +264,25 @@ void add_attention_cases(std::vector<VerbCase>& cases) {
     add("31 and 33 tokens", shape_of(2, 2, 33), dtype, {{0, 31}, {1, 33}}, 5);
     add("lengths around every border", shape_of(7, 1, 64), dtype, lengths, 16);
   }
+  // Windows inside a vector of 16, a page, an expanded part and a segment, around their borders, and past
+  // all.
+  size_t kind = 0;
+  for (const int32_t window : {1, 16, 17, 40, 100, 256, 300, 600}) {
+    AttentionShape shape = shape_of(7, 1, 64);
+    shape.window = window;
+    const KvDType dtype = kKvTypes[kind++ % 4];
+    add(cat("window ", window, ", lengths around every border"), shape, dtype, lengths, 16);
+    add(cat("window ", window, ", decode"), shape, dtype, {{600, 1}}, 5);
+    add(cat("window ", window, ", chunk of 40"), shape, dtype, {{550, 40}}, 16);
+  }
+  for (const KvDType dtype : kKvTypes) {
+    for (const int32_t window : {0, 100}) {
+      AttentionShape shape = shape_of(4, 2, 64);
+      shape.softcap = 0.5f;  // the scores' standard deviation is a little more
+      shape.window = window;
+      add(cat("scores capped, window ", window, ", lengths around every border"), shape, dtype, lengths, 16);
+    }
+  }
   size_t turn = 0;
   for (const int32_t head_dim : {24, 80, 128}) {
     for (const int32_t ratio : {1, 3}) {
@@ -289,10 +311,11 @@ std::vector<VerbCase> step_cases() {
   return cases;
 }
 
-std::vector<std::string> Comparison::check_attention_alone(KvDType dtype) {
+std::vector<std::string> Comparison::check_attention_alone(KvDType dtype, int32_t window) {
   // Small, because the portable level is slow: two segments, three heads of 32 dims.
   constexpr int32_t kLength = 300;
-  const AttentionShape shape = shape_of(3, 1, 32);
+  AttentionShape shape = shape_of(3, 1, 32);
+  shape.window = window;
   const int64_t token_bytes = int64_t{shape.heads} * shape.head_dim * 4;
   std::vector<std::string> failures;
   const auto attended = [&](const AttentionCall& a, const std::string& name) {

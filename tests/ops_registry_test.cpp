@@ -119,7 +119,10 @@ TEST_P(EqualBytes, a_linears_row_is_the_row_alone_in_batches_of_1_to_65) {
 TEST_P(EqualBytes, attention_does_not_depend_on_batch_chunks_or_pages) {
   Comparison comparison(GetParam());
   for (const KvDType dtype : {KvDType::f32, KvDType::f16, KvDType::bf16, KvDType::q8_0}) {
-    EXPECT_EQ(joined(comparison.check_attention_alone(dtype)), "") << kv_dtype_name(dtype);
+    for (const int32_t window : {0, 100}) {
+      EXPECT_EQ(joined(comparison.check_attention_alone(dtype, window)), "")
+          << kv_dtype_name(dtype) << ", window " << window;
+    }
   }
 }
 
@@ -142,7 +145,7 @@ TEST(Registry, has_cases_for_every_verb_of_ops_h) {
   const std::regex verb(R"(virtual [^~(]*?(\w+)\()");
   for (std::sregex_iterator it(text.begin(), text.end(), verb); it != std::sregex_iterator(); ++it)
     wanted.insert((*it)[1]);
-  EXPECT_EQ(wanted.size(), 19u);
+  EXPECT_EQ(wanted.size(), 23u);
   std::set<std::string> listed;
   for (const VerbCase& c : all_cases()) listed.insert(std::string(c.verb));
   EXPECT_EQ(listed, wanted);
@@ -185,7 +188,8 @@ std::string verdict(Fault fault, std::string_view verb) {
 
 TEST(Registry, finds_nothing_wrong_with_a_backend_that_is_right) {
   for (const std::string_view verb :
-       {"add", "rmsnorm", "linear", "select_rows", "store_kv", "begin_step", "add_rmsnorm"}) {
+       {"add", "rmsnorm", "linear", "select_rows", "store_kv", "begin_step", "add_rmsnorm", "qk_norm",
+        "attention", "gelu_mul", "scale", "softcap"}) {
     EXPECT_EQ(verdict(Fault::none, verb), "") << verb;
   }
 }
@@ -201,6 +205,12 @@ TEST(Registry, finds_each_kind_of_fault) {
             std::string::npos);
   EXPECT_NE(verdict(Fault::weights_off, "linear").find("apart"), std::string::npos);
   EXPECT_NE(verdict(Fault::padding_written, "select_rows").find("not written"), std::string::npos);
+  EXPECT_NE(verdict(Fault::keys_by_q_weight, "qk_norm").find("apart"), std::string::npos);
+  EXPECT_NE(verdict(Fault::window_longer, "attention").find("apart"), std::string::npos);
+  EXPECT_NE(verdict(Fault::scores_uncapped, "attention").find("apart"), std::string::npos);
+  EXPECT_NE(verdict(Fault::gelu_is_silu, "gelu_mul").find("apart"), std::string::npos);
+  EXPECT_NE(verdict(Fault::scale_rounded, "scale").find("apart"), std::string::npos);
+  EXPECT_NE(verdict(Fault::capped_twice, "softcap").find("apart"), std::string::npos);
   EXPECT_NE(verdict(Fault::other_page, "store_kv").find("not as reference has it: pool"), std::string::npos);
   EXPECT_NE(verdict(Fault::fusion_differs, "add_rmsnorm").find("not as the default body has it"),
             std::string::npos);

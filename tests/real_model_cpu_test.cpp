@@ -1,4 +1,4 @@
-// The two real models on the CPU backend against transformers' logits, on every instruction set level of this
+// Real models on the CPU backend against transformers' logits, on every instruction set level of this
 // machine. Activations are rounded to 8 bits there, so the rules are docs/numerics.md's for quantised
 // weights.
 #include <gtest/gtest.h>
@@ -16,6 +16,9 @@ namespace {
 // Under this margin between the two largest golden logits two right programs may choose differently.
 constexpr double kMargin = 0.5;
 constexpr double kPerplexityTolerance = 0.005;
+// Of Gemma 3 270M the same rounding of activations, emulated in transformers, gives +0.36 % with a standard
+// error of 0.35 % over these 1,023 tokens, so 0.5 % would be decided by chance; this is two standard errors.
+constexpr double kGemmaPerplexityTolerance = 0.007;
 
 std::vector<int32_t> ids_of(const Json& array) {
   std::vector<int32_t> ids;
@@ -72,10 +75,21 @@ TEST_P(RealModelOnCpu, greedy_ids_and_perplexity_are_the_golden_ones) {
   compare_greedy(probe, golden, all ? SIZE_MAX : 2);
   if (!all) return;
   const double wanted = golden.find("perplexity")->find("perplexity")->as_number();
-  const double got =
-      test::perplexity(test::token_nll(probe, ids_of(*golden.find("perplexity")->find("ids"))));
-  std::printf("perplexity %.4f, golden %.4f (%+.2f %%)\n", got, wanted, 100 * (got / wanted - 1));
-  EXPECT_LE(std::fabs(got / wanted - 1), kPerplexityTolerance);
+  const std::vector<double> nll = test::token_nll(probe, ids_of(*golden.find("perplexity")->find("ids")));
+  const double got = test::perplexity(nll);
+  double sum = 0;
+  double squares = 0;
+  for (size_t i = 0; i < nll.size(); ++i) {
+    const double difference = nll[i] - golden.find("perplexity")->find("nll")->as_array()[i].as_number();
+    sum += difference;
+    squares += difference * difference;
+  }
+  const auto count = static_cast<double>(nll.size());
+  const double standard_error = std::sqrt((squares / count - sum / count * sum / count) / count);
+  std::printf("perplexity %.4f, golden %.4f (%+.2f %%, standard error %.2f %%)\n", got, wanted,
+              100 * (got / wanted - 1), 100 * standard_error);
+  EXPECT_LE(std::fabs(got / wanted - 1),
+            name == "gemma3-270m" ? kGemmaPerplexityTolerance : kPerplexityTolerance);
 }
 
 std::vector<std::tuple<std::string, IsaLevel>> models_and_levels() {
@@ -83,7 +97,9 @@ std::vector<std::tuple<std::string, IsaLevel>> models_and_levels() {
   for (const IsaLevel level : available_isa_levels()) {
     if (level == IsaLevel::avx512_bf16) continue;  // avx512's kernels: these models have no BF16 weights
     all.emplace_back("smollm2", level);
-    if (level != IsaLevel::portable) all.emplace_back("qwen2.5-coder-0.5b", level);
+    if (level == IsaLevel::portable) continue;
+    all.emplace_back("qwen2.5-coder-0.5b", level);
+    all.emplace_back("gemma3-270m", level);
   }
   return all;
 }

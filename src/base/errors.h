@@ -83,7 +83,7 @@ enum ExitCode : int {
   X(model_name, "E-MODEL-001", 404, kExitBadFile, "unknown model",                                          \
     "give a path to a .gguf file or a name that `inferd list` prints")                                      \
   X(model_architecture, "E-MODEL-002", 500, kExitBadFile, "unsupported model architecture",                 \
-    "use a llama or qwen2 model")                                                                           \
+    "use a model of a supported architecture")                                                              \
   X(model_metadata, "E-MODEL-003", 500, kExitBadFile, "bad model metadata",                                 \
     "convert the model again with a current converter")                                                     \
   X(model_tensor_missing, "E-MODEL-004", 500, kExitBadFile, "model tensor missing",                         \

@@ -3,7 +3,8 @@
 // The queries of one row and KV head, tokens times the heads that share it, are cut into slices. A slice
 // walks its segments in order and merges as it goes; where slices are too few for the workers (decode over
 // long contexts), its segments are computed apart and merged afterwards. Both ways give the same bits: a
-// segment's result does not depend on who computed it, and the merge is the same fold.
+// segment's result does not depend on who computed it, and the merge is the same fold. With a window a slice
+// begins at the segment of the first position that its first query sees.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -25,12 +26,14 @@ struct SegmentPages {
   float v_scale[kSegment];
 };
 
+// Of positions first … first + tokens − 1. The first `unseen` of them stand in for positions that no query
+// sees, whose pages may be gone: they repeat the one after them.
 void find_pages(SegmentPages& out, const KvView& kv, const int32_t* table, int32_t layer, int32_t head,
-                int32_t first, int32_t tokens) {
+                int32_t first, int32_t unseen, int32_t tokens) {
   const KvLayout& layout = kv.layout;
   const bool scaled = layout.dtype == KvDType::q8_0;
   const int64_t token_bytes = scaled ? layout.head_dim : layout.head_bytes() / layout.page_tokens;
-  for (int32_t t = 0; t < tokens;) {
+  for (int32_t t = unseen; t < tokens;) {
     const int32_t position = first + t;
     const int32_t offset = position % layout.page_tokens;
     const int32_t run = std::min(tokens - t, layout.page_tokens - offset);
@@ -48,7 +51,12 @@ void find_pages(SegmentPages& out, const KvView& kv, const int32_t* table, int32
     }
     t += run;
   }
-  if (scaled) {  // the last vector of sixteen is read whole
+  std::fill_n(out.k, unseen, out.k[unseen]);
+  std::fill_n(out.v, unseen, out.v[unseen]);
+  if (scaled) {
+    std::fill_n(out.k_scale, unseen, out.k_scale[unseen]);
+    std::fill_n(out.v_scale, unseen, out.v_scale[unseen]);
+    // the last vector of sixteen is read whole
     const int32_t whole = static_cast<int32_t>(round_up(tokens, 16));
     std::fill(out.k_scale + tokens, out.k_scale + whole, 0.0f);
     std::fill(out.v_scale + tokens, out.v_scale + whole, 0.0f);
@@ -68,6 +76,11 @@ struct CpuOps::AttentionCall {
   const AttentionShape& shape;
 
   int32_t heads_per_kv() const { return shape.heads / shape.kv_heads; }
+  // At most so many segments hold what one slice of the row sees.
+  int32_t segments_of(int32_t row) const {
+    const auto all = static_cast<int32_t>(ceil_div(b.kv_lens[row], kSegment));
+    return shape.window == 0 ? all : std::min(all, (shape.window + kSliceQueries) / kSegment + 2);
+  }
   int64_t slices_of(int32_t row) const {
     return ceil_div(int64_t{b.row[row].q_len} * heads_per_kv(), kSliceQueries);
   }
@@ -79,7 +92,8 @@ struct CpuOps::AttentionSlice {
   int32_t kv_head;
   int64_t first;  // query number within row and KV head: token · heads_per_kv + head
   int32_t count;
-  int32_t segments;  // that its last query sees
+  int32_t begin_segment;  // of the first position that its first query sees
+  int32_t end_segment;    // behind the one of its last query's position
 };
 
 CpuOps::AttentionSlice CpuOps::slice_of(const AttentionCall& call, int64_t index) {
@@ -92,8 +106,13 @@ CpuOps::AttentionSlice CpuOps::slice_of(const AttentionCall& call, int64_t index
   const int64_t queries = int64_t{call.b.row[row].q_len} * call.heads_per_kv();
   const int64_t first = index % slices * kSliceQueries;
   const auto count = static_cast<int32_t>(std::min<int64_t>(kSliceQueries, queries - first));
+  const int64_t first_token = call.b.cu_seqlens_q[row] + first / call.heads_per_kv();
   const int64_t last_token = call.b.cu_seqlens_q[row] + (first + count - 1) / call.heads_per_kv();
-  return {row, static_cast<int32_t>(index / slices), first, count,
+  return {row,
+          static_cast<int32_t>(index / slices),
+          first,
+          count,
+          call.shape.first_seen(call.b.positions[first_token]) / kSegment,
           call.b.positions[last_token] / kSegment + 1};
 }
 
@@ -112,22 +131,35 @@ void CpuOps::load_queries(float* queries, const AttentionCall& call, const Atten
 void CpuOps::run_segment(const Scratch::Partial& out, const AttentionCall& call, const AttentionSlice& slice,
                          int32_t segment, int worker) {
   const Scratch::Worker& scratch = scratch_.workers[static_cast<size_t>(worker)];
-  const int32_t first = segment * kSegment;
+  int32_t first = segment * kSegment;
+  int32_t hidden[kSliceQueries];
   int32_t visible[kSliceQueries];
   for (int32_t i = 0; i < slice.count; ++i) {
     const int64_t token = call.b.cu_seqlens_q[slice.row] + (slice.first + i) / call.heads_per_kv();
-    visible[i] = std::clamp(call.b.positions[token] + 1 - first, 0, kSegment);
+    const int32_t position = call.b.positions[token];
+    hidden[i] = std::clamp(call.shape.first_seen(position) - first, 0, kSegment);
+    visible[i] = std::clamp(position + 1 - first, 0, kSegment);
+  }
+  // What no query sees is left out, but for what its vector of sixteen has: sums have a lane per position.
+  const int32_t unseen = hidden[0] % 16;
+  const int32_t skipped = hidden[0] - unseen;
+  first += skipped;
+  for (int32_t i = 0; skipped > 0 && i < slice.count; ++i) {
+    hidden[i] -= skipped;
+    visible[i] -= skipped;
   }
   const int32_t tokens = visible[slice.count - 1];
   SegmentPages pages;
   const int32_t* table = call.b.block_table[call.group] + int64_t{slice.row} * call.b.max_blocks[call.group];
-  find_pages(pages, call.kv, table, call.layer, slice.kv_head, first, tokens);
+  find_pages(pages, call.kv, table, call.layer, slice.kv_head, first, unseen, tokens);
   const bool scaled = call.kv.layout.dtype == KvDType::q8_0;
   kernels_.attention_segment({.queries = scratch.queries,
                               .query_count = slice.count,
                               .head_dim = call.shape.head_dim,
+                              .hidden = call.shape.window == 0 ? nullptr : hidden,
                               .visible = visible,
                               .tokens = tokens,
+                              .softcap = call.shape.softcap,
                               .kind = static_cast<KvKind>(call.kv.layout.dtype),
                               .k = pages.k,
                               .v = pages.v,
@@ -146,7 +178,7 @@ void CpuOps::merge(const Scratch::Partial& running, const Scratch::Partial& segm
   const int64_t width = round_up(head_dim, 16);
   for (int32_t i = 0; i < count; ++i) {
     if (segment.sum[i] == 0 && segment.largest[i] == -INFINITY)
-      continue;  // the query lies before this segment
+      continue;  // the query sees nothing of this segment
     kernels_.merge_segment(&running.largest[i], &running.sum[i], running.acc + i * width, segment.largest[i],
                            segment.sum[i], segment.acc + i * width, head_dim);
   }
@@ -184,8 +216,9 @@ void CpuOps::attention(MatrixView out, ConstMatrixView qkv, const KvView& kv, co
   for (int32_t r = 0; r < b.rows; ++r) {
     if (b.row[r].q_len == 0) continue;
     slices += call.slices_of(r) * shape.kv_heads;
-    products += int64_t{b.row[r].q_len} * b.kv_lens[r] * shape.heads * shape.head_dim;
-    most_segments = std::max(most_segments, static_cast<int32_t>(ceil_div(b.kv_lens[r], kSegment)));
+    const int32_t seen = shape.window == 0 ? b.kv_lens[r] : std::min(b.kv_lens[r], shape.window);
+    products += int64_t{b.row[r].q_len} * seen * shape.heads * shape.head_dim;
+    most_segments = std::max(most_segments, call.segments_of(r));
   }
   const bool alone = products < kAloneProducts;
 
@@ -197,7 +230,7 @@ void CpuOps::attention(MatrixView out, ConstMatrixView qkv, const KvView& kv, co
       const Scratch::Worker& scratch = scratch_.workers[static_cast<size_t>(worker)];
       load_queries(scratch.queries, call, slice);
       clear(scratch.running, slice.count, shape.head_dim);
-      for (int32_t segment = 0; segment < slice.segments; ++segment) {
+      for (int32_t segment = slice.begin_segment; segment < slice.end_segment; ++segment) {
         run_segment(scratch.segment, call, slice, segment, worker);
         merge(scratch.running, scratch.segment, slice.count, shape.head_dim);
       }
@@ -208,8 +241,8 @@ void CpuOps::attention(MatrixView out, ConstMatrixView qkv, const KvView& kv, co
 
   for_each(slices * most_segments, false, [&](int worker, int64_t item) {
     const AttentionSlice slice = slice_of(call, item / most_segments);
-    const auto segment = static_cast<int32_t>(item % most_segments);
-    if (segment >= slice.segments) return;
+    const auto segment = slice.begin_segment + static_cast<int32_t>(item % most_segments);
+    if (segment >= slice.end_segment) return;
     load_queries(scratch_.workers[static_cast<size_t>(worker)].queries, call, slice);
     run_segment(scratch_.partial(item), call, slice, segment, worker);
   });
@@ -217,8 +250,8 @@ void CpuOps::attention(MatrixView out, ConstMatrixView qkv, const KvView& kv, co
     const AttentionSlice slice = slice_of(call, item);
     const Scratch::Worker& scratch = scratch_.workers[static_cast<size_t>(worker)];
     clear(scratch.running, slice.count, shape.head_dim);
-    for (int32_t segment = 0; segment < slice.segments; ++segment) {
-      merge(scratch.running, scratch_.partial(item * most_segments + segment), slice.count, shape.head_dim);
+    for (int32_t part = 0; part < slice.end_segment - slice.begin_segment; ++part) {
+      merge(scratch.running, scratch_.partial(item * most_segments + part), slice.count, shape.head_dim);
     }
     write_out(call, slice, scratch.running);
   });

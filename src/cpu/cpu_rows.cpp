@@ -111,6 +111,17 @@ void CpuOps::add_rmsnorm(MatrixView y, MatrixView x, ConstMatrixView h, const fl
   });
 }
 
+void CpuOps::qk_norm(MatrixView qkv, const float* q_weight, const float* k_weight, float eps,
+                     const AttentionShape& shape) {
+  INFERD_CHECK(qkv.cols == shape.qkv_width(), "qk_norm of ", qkv.cols, " columns");
+  for_each_row(qkv.rows, qkv.cols, [&](int64_t i) {
+    for (int32_t head = 0; head < shape.heads + shape.kv_heads; ++head) {
+      float* x = qkv.row_f32(i) + int64_t{head} * shape.head_dim;
+      kernels_.rmsnorm(x, x, head < shape.heads ? q_weight : k_weight, eps, shape.head_dim);
+    }
+  });
+}
+
 void CpuOps::silu_mul(MatrixView y, ConstMatrixView gate_up) {
   INFERD_CHECK(gate_up.cols == 2 * y.cols && gate_up.rows == y.rows, "silu_mul (", y.rows, ", ", y.cols,
                ") of (", gate_up.rows, ", ", gate_up.cols, ")");
@@ -118,6 +129,22 @@ void CpuOps::silu_mul(MatrixView y, ConstMatrixView gate_up) {
   for_each_row(y.rows, 4 * y.cols, [&](int64_t i) {
     kernels_.silu_mul(y.row_f32(i), gate_up.row_f32(i), gate_up.row_f32(i) + y.cols, y.cols);
   });
+}
+
+void CpuOps::gelu_mul(MatrixView y, ConstMatrixView gate_up) {
+  INFERD_CHECK(gate_up.cols == 2 * y.cols && gate_up.rows == y.rows, "gelu_mul (", y.rows, ", ", y.cols,
+               ") of (", gate_up.rows, ", ", gate_up.cols, ")");
+  for_each_row(y.rows, 4 * y.cols, [&](int64_t i) {
+    kernels_.gelu_mul(y.row_f32(i), gate_up.row_f32(i), gate_up.row_f32(i) + y.cols, y.cols);
+  });
+}
+
+void CpuOps::scale(MatrixView x, float factor) {
+  for_each_row(x.rows, x.cols, [&](int64_t i) { kernels_.scale(x.row_f32(i), factor, x.cols); });
+}
+
+void CpuOps::softcap(MatrixView x, float cap) {
+  for_each_row(x.rows, 4 * x.cols, [&](int64_t i) { kernels_.softcap(x.row_f32(i), cap, x.cols); });
 }
 
 void CpuOps::rope_token(MatrixView qkv, int64_t token, const BatchView& b, const RopeView& rope,

@@ -60,15 +60,17 @@ inline constexpr int kSegment = 256;  // KV positions whose scores share one max
 inline constexpr int kSliceQueries = 32;  // queries of one KV head that go through a segment together
 inline constexpr int kKvTokens = 64;      // positions whose K or V lie expanded at a time
 
-// Attention of up to kSliceQueries queries, all of one KV head, over the positions of one segment. Queries
-// see the first `visible` positions of it; `visible` does not fall from one query to the next, and the last
-// one's is `tokens`.
+// Attention of up to kSliceQueries queries, all of one KV head, over positions of one segment, the first of
+// which is a multiple of 16. Query i sees positions hidden[i] … visible[i] − 1 of them; neither falls from
+// one query to the next, and the last one's `visible` is `tokens`.
 struct SegmentJob {
   const float* queries = nullptr;  // from prepare_queries
   int32_t query_count = 0;
   int32_t head_dim = 0;
+  const int32_t* hidden = nullptr;   // (query_count); null: 0 of each
   const int32_t* visible = nullptr;  // (query_count)
   int32_t tokens = 0;                // 1 … kSegment
+  float softcap = 0;                 // scores become softcap · tanh(score / softcap); 0: they stay
   KvKind kind = KvKind::f32;
   const uint8_t* const* k = nullptr;  // (tokens) the stored head of each position
   const uint8_t* const* v = nullptr;
@@ -109,6 +111,9 @@ struct Kernels {
                       int64_t n) = nullptr;
   void (*add)(float* x, const float* h, int64_t n) = nullptr;
   void (*silu_mul)(float* y, const float* gate, const float* up, int64_t n) = nullptr;
+  void (*gelu_mul)(float* y, const float* gate, const float* up, int64_t n) = nullptr;
+  void (*scale)(float* x, float factor, int64_t n) = nullptr;
+  void (*softcap)(float* x, float cap, int64_t n) = nullptr;
   // Rotates `heads` heads that lie one after another at x.
   void (*rope)(float* x, int32_t heads, int32_t head_dim, const float* cos_sin, int32_t pairs,
                bool neighbours) = nullptr;

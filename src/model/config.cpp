@@ -2,55 +2,59 @@
 
 #include <array>
 #include <cmath>
-#include <cstring>
+
+#include "model/metadata.h"
 
 namespace inferd {
 namespace {
 
+// What a name says that the metadata does not.
 struct Architecture {
   std::string_view name;
-  bool rope_neighbours;
+  bool rope_neighbours = false;
+  bool qk_norm = false;
+  bool fused_projections = false;
+  bool post_norms = false;
+  bool gelu = false;
+  bool scaled_embedding = false;  // by √hidden
+  bool window_rope = false;       // layers with a window rotate by a base of their own, unscaled
+  // Where the file does not say others.
+  double attention_softcap = 0;
+  double logit_softcap = 0;
+  int32_t window = 0;
+  // Gemma's largest sizes divide scores by √(hidden / heads) instead of √head_dim, and their files do not say
+  // so: the number of layers does.
+  int32_t layers_of_27b = 0;
+  // Which layers of a file with a sliding window have it: every n-th one has not; 0: all have it. Unset: such
+  // a file is refused, since it does not say which layers are meant.
+  std::optional<int32_t> full_attention_every = {};
 };
 
 // The architectures that decoder.cpp computes.
-constexpr std::array<Architecture, 2> kArchitectures = {{{"llama", true}, {"qwen2", false}}};
-
-class Reader {
- public:
-  Reader(const GgufFile& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}
-
-  Error bad(std::string_view key, std::string detail) const {
-    return Error{.code = Code::model_metadata,
-                 .detail = std::move(detail),
-                 .where = cat(file_.name(), ": ", prefix_, key)};
-  }
-
-  Result<int32_t> integer(std::string_view key, int64_t low, int64_t high,
-                          std::optional<int64_t> fallback = {}) const {
-    INFERD_TRY(const int64_t value, file_.integer(prefix_ + std::string(key), fallback));
-    if (value < low || value > high) return bad(key, cat(value, ", allowed are ", low, " to ", high));
-    return static_cast<int32_t>(value);
-  }
-
-  Result<double> real(std::string_view key, double low, double high,
-                      std::optional<double> fallback = {}) const {
-    INFERD_TRY(const double value, file_.real(prefix_ + std::string(key), fallback));
-    if (!(value >= low && value <= high)) return bad(key, cat(value, ", allowed are ", low, " to ", high));
-    return value;
-  }
-
-  Status absent_or_zero(std::string_view key, std::string_view what) const {
-    const std::string name = prefix_ + std::string(key);
-    if (file_.find(name) == nullptr) return {};
-    INFERD_TRY(const int64_t value, file_.integer(name));
-    if (value != 0) return bad(key, cat(value, ": ", what, " is not supported"));
-    return {};
-  }
-
- private:
-  const GgufFile& file_;
-  const std::string prefix_;
-};
+constexpr std::array<Architecture, 7> kArchitectures = {{
+    {.name = "llama", .rope_neighbours = true, .full_attention_every = 0},  // Mistral 7B v0.1 is one
+    {.name = "qwen2"},
+    {.name = "qwen3", .qk_norm = true},
+    {.name = "phi3", .fused_projections = true, .full_attention_every = 0},
+    {.name = "gemma", .gelu = true, .scaled_embedding = true},
+    {.name = "gemma2",
+     .post_norms = true,
+     .gelu = true,
+     .scaled_embedding = true,
+     .attention_softcap = 50,
+     .logit_softcap = 30,
+     .window = 4096,
+     .layers_of_27b = 46,
+     .full_attention_every = 2},
+    {.name = "gemma3",
+     .qk_norm = true,
+     .post_norms = true,
+     .gelu = true,
+     .scaled_embedding = true,
+     .window_rope = true,
+     .layers_of_27b = 62,
+     .full_attention_every = 6},
+}};
 
 Result<const Architecture*> find_architecture(const GgufFile& file) {
   INFERD_TRY(const std::string_view name, file.string("general.architecture"));
@@ -61,44 +65,52 @@ Result<const Architecture*> find_architecture(const GgufFile& file) {
   }
   return Error{.code = Code::model_architecture,
                .detail = cat(printable(name), ", supported are ", join(known, ", ")),
-               .where = cat(file.name(), ": general.architecture")};
+               .where = cat(file.name(), ": general.architecture"),
+               .fix = "use a model of one of these architectures"};
 }
 
-Status read_rope(DecoderConfig& config, const GgufFile& file, const Reader& in) {
-  INFERD_TRY(config.rope_base, in.real("rope.freq_base", 1, 1e12, 10000.0));
-  INFERD_TRY(config.rotary_dims, in.integer("rope.dimension_count", 2, config.head_dim, config.head_dim));
-  if (config.rotary_dims % 2 != 0)
-    return in.bad("rope.dimension_count", cat(config.rotary_dims, ", must be even"));
-
-  const std::string type_key = config.architecture + ".rope.scaling.type";
-  INFERD_TRY(const std::string_view type, file.string(type_key, "none"));
-  if (type == "linear") {
-    INFERD_TRY(const double factor, in.real("rope.scaling.factor", 1, 1e6));
-    config.rope_position_scale = 1 / factor;
-  } else if (type != "none") {
-    return in.bad("rope.scaling.type",
-                  cat(printable(type), ", supported are none, linear and Llama 3's rope_freqs"));
+Status read_scales(DecoderConfig& config, const Metadata& in, const Architecture& architecture) {
+  if (architecture.scaled_embedding) config.embedding_scale = std::sqrt(static_cast<float>(config.hidden));
+  const int32_t divisor =
+      config.layers == architecture.layers_of_27b ? config.hidden / config.heads : config.head_dim;
+  config.attention_scale = 1.0f / std::sqrt(static_cast<float>(divisor));
+  if (in.find("attention.scale") != nullptr) {
+    INFERD_TRY(const double scale, in.real("attention.scale", 1e-6, 1e6));
+    config.attention_scale = static_cast<float>(scale);
   }
+  INFERD_TRY(const double attention_cap,
+             in.real("attn_logit_softcapping", 0, 1e6, architecture.attention_softcap));
+  config.attention_softcap = static_cast<float>(attention_cap);
+  INFERD_TRY(const double logit_cap, in.real("final_logit_softcapping", 0, 1e6, architecture.logit_softcap));
+  config.logit_softcap = static_cast<float>(logit_cap);
+  return {};
+}
 
-  // Llama 3 (Dubey et al., 2024): converters store the wavelength-dependent divisors as a tensor.
-  const GgufTensor* factors = file.find_tensor("rope_freqs.weight");
-  if (factors == nullptr) return {};
-  INFERD_TRY(const DType dtype, file.dtype(*factors));
-  if (dtype != DType::f32 || factors->elements != config.rotary_dims / 2) {
-    return Error{.code = Code::model_tensor_shape,
-                 .detail = cat("rope_freqs.weight is ", dtype_name(dtype), " with ", factors->elements,
-                               " elements, needed are F32 and ", config.rotary_dims / 2),
-                 .where = cat(file.name(), ": byte ", factors->entry_offset)};
-  }
-  config.rope_factors.resize(static_cast<size_t>(factors->elements));
-  std::memcpy(config.rope_factors.data(), factors->data.data(), factors->data.size());
-  for (const float factor : config.rope_factors) {
-    if (!(factor > 0) || !std::isfinite(factor)) {
-      return Error{.code = Code::model_metadata,
-                   .detail = cat("rope factor ", factor, ", must be positive and finite"),
-                   .where = cat(file.name(), ": rope_freqs.weight")};
+// attention.sliding_window, and attention.sliding_window_pattern where a file has it: as the number n of
+// Architecture::full_attention_every, or as one boolean a layer, true where the window is.
+Status read_windows(DecoderConfig& config, const Metadata& in, const Architecture& architecture) {
+  config.windows.assign(static_cast<size_t>(config.layers), 0);
+  INFERD_TRY(const int32_t window, in.integer("attention.sliding_window", 0, 1 << 30, architecture.window));
+  if (window == 0) return {};
+  constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+  const GgufValue* pattern = in.find(kPattern);
+  if (pattern != nullptr && pattern->type == GgufValueType::array) {
+    if (pattern->element_type != GgufValueType::boolean || pattern->count != config.layers) {
+      return in.bad(kPattern, cat("it is a ", pattern->type_name(), ", needed is a boolean for each of ",
+                                  config.layers, " layers, or a number"));
     }
+    for (size_t i = 0; i < config.windows.size(); ++i)
+      if (pattern->payload[i] != std::byte{0}) config.windows[i] = window;
+    return {};
   }
+  if (pattern == nullptr && !architecture.full_attention_every.has_value()) {
+    if (window >= config.train_ctx) return {};  // hides nothing, whichever layers have it
+    return in.bad("attention.sliding_window",
+                  cat(window, ": which layers of ", architecture.name, " have the window is not known"));
+  }
+  INFERD_TRY(const int32_t every, in.integer(kPattern, 0, 1024, architecture.full_attention_every));
+  for (int32_t i = 0; i < config.layers; ++i)
+    if (every == 0 || (i + 1) % every != 0) config.windows[static_cast<size_t>(i)] = window;
   return {};
 }
 
@@ -106,10 +118,14 @@ Status read_rope(DecoderConfig& config, const GgufFile& file, const Reader& in) 
 
 Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   INFERD_TRY(const Architecture* architecture, find_architecture(file));
-  const Reader in(file, cat(architecture->name, "."));
+  const Metadata in(file, architecture->name);
   DecoderConfig config;
   config.architecture = architecture->name;
   config.rope_neighbours = architecture->rope_neighbours;
+  config.qk_norm = architecture->qk_norm;
+  config.fused_projections = architecture->fused_projections;
+  config.post_norms = architecture->post_norms;
+  config.gelu = architecture->gelu;
   INFERD_TRY(const std::string_view name, file.string("general.name", ""));
   config.name = name;
   INFERD_TRY(config.layers, in.integer("block_count", 1, 1024));
@@ -122,8 +138,7 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
     return in.bad("attention.head_count_kv",
                   cat(config.kv_heads, " does not divide ", config.heads, " heads"));
   }
-  if (file.find(cat(architecture->name, ".attention.key_length")) == nullptr &&
-      config.hidden % config.heads != 0) {
+  if (in.find("attention.key_length") == nullptr && config.hidden % config.heads != 0) {
     return in.bad("attention.head_count",
                   cat(config.heads, " does not divide the embedding length ", config.hidden));
   }
@@ -134,9 +149,15 @@ Result<DecoderConfig> read_decoder_config(const GgufFile& file) {
   }
   INFERD_TRY(const double eps, in.real("attention.layer_norm_rms_epsilon", 0, 1));
   config.rms_eps = static_cast<float>(eps);
-  INFERD_TRY_STATUS(in.absent_or_zero("expert_count", "a mixture of experts"));
-  INFERD_TRY_STATUS(in.absent_or_zero("attention.sliding_window", "a sliding attention window"));
-  INFERD_TRY_STATUS(read_rope(config, file, in));
+  INFERD_TRY_STATUS(read_scales(config, in, *architecture));
+  INFERD_TRY(const int32_t experts, in.integer("expert_count", 0, 1 << 20, 0));
+  if (experts != 0) return in.bad("expert_count", cat(experts, ": a mixture of experts is not supported"));
+  INFERD_TRY_STATUS(read_windows(config, in, *architecture));
+  INFERD_TRY(config.rope, read_rope(in, config.head_dim, config.train_ctx));
+  if (architecture->window_rope) {
+    config.window_rope = RopeConfig{.dims = config.rope.dims};
+    INFERD_TRY(config.window_rope->base, in.real("rope.freq_base_swa", 1.001, 1e12, 10000.0));
+  }
 
   INFERD_TRY(const GgufTensor* embedding, file.tensor("token_embd.weight"));
   if (embedding->dims != 2 || embedding->shape[0] != config.hidden || embedding->shape[1] > 1 << 24) {

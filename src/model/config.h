@@ -1,18 +1,20 @@
-// What a model file says about a dense decoder, checked once at load. One struct by flags for the llama and
-// qwen2 families; any other architecture is refused by name.
+// What a model file says about a dense decoder, checked once at load. One struct by flags for the llama,
+// qwen2 and qwen3 families; any other architecture is refused by name.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "formats/gguf.h"
+#include "model/rope.h"
 
 namespace inferd {
 
 struct DecoderConfig {
-  std::string architecture;  // "llama", "qwen2"
+  std::string architecture;  // "llama", "qwen2", "qwen3"
   std::string name;          // general.name
   int32_t layers = 0;
   int32_t hidden = 0;  // D
@@ -25,19 +27,26 @@ struct DecoderConfig {
   float rms_eps = 0;
   bool tied_head = false;  // the embedding is the output head too
   bool qkv_bias = false;
+  bool qk_norm = false;            // every head of q and k is normalised before its rotation
+  bool fused_projections = false;  // the file has q, k, v as one tensor, and gate and up as one
+  bool post_norms = false;  // what attention and the feed-forward give is normalised before it is added
+  bool gelu = false;        // the gate is GELU with tanh; else SiLU
+  float embedding_scale = 1;
+  float attention_scale = 0;     // AttentionShape::scale
+  float attention_softcap = 0;   // AttentionShape::softcap
+  float logit_softcap = 0;       // Ops::softcap of the logits; 0: none
+  std::vector<int32_t> windows;  // (layers) AttentionShape::window of each: 0 sees all
 
-  double rope_base = 0;
-  int32_t rotary_dims = 0;
-  bool rope_neighbours = false;     // GGUF stores llama's q and k rows so that pairs are neighbours
-  double rope_position_scale = 1;   // linear scaling: positions are multiplied by it
-  std::vector<float> rope_factors;  // Llama 3 scaling: frequency i is divided by rope_factors[i]; empty: none
+  RopeConfig rope;
+  std::optional<RopeConfig> window_rope;  // of layers with a window, where it is another
+  bool rope_neighbours = false;           // GGUF stores llama's q and k rows so that pairs are neighbours
 
   int32_t qkv_rows() const { return (heads + 2 * kv_heads) * head_dim; }
 };
 
 // Reads the metadata and the shapes that it must agree with. E-MODEL-002 unknown architecture; E-MODEL-003 a
-// key that is missing, odd or asks for something this model code does not compute (experts, sliding windows,
-// other rope scalings).
+// key that is missing, odd or asks for something this model code does not compute (experts, other rope
+// scalings, a sliding window in an architecture that has none).
 Result<DecoderConfig> read_decoder_config(const GgufFile& file);
 
 }  // namespace inferd

@@ -70,10 +70,14 @@ class Decoder {
     Vector attn_norm;                       // (D)
     std::unique_ptr<PackedWeight> qkv;      // (qkv_rows, D)
     Vector qkv_bias;                        // (qkv_rows) or empty
+    Vector q_norm;                          // (head_dim) or empty
+    Vector k_norm;                          // (head_dim) or empty
     std::unique_ptr<PackedWeight> o;        // (D, heads · head_dim)
+    Vector attn_post_norm;                  // (D) or empty
     Vector ffn_norm;                        // (D)
     std::unique_ptr<PackedWeight> gate_up;  // (2F, D)
     std::unique_ptr<PackedWeight> down;     // (D, F)
+    Vector ffn_post_norm;                   // (D) or empty
   };
 
   explicit Decoder(const DecoderConfig& config) : config_(config) {}
@@ -85,6 +89,8 @@ class Decoder {
   std::vector<Layer> layers_;
   Buffer rope_table_;
   RopeView rope_;
+  Buffer window_rope_table_;
+  RopeView window_rope_;  // of layers with a window; rope_ where the model has one rotation
 };
 
 }  // namespace inferd

@@ -54,25 +54,35 @@ class DecoderLoader {
       Decoder::Layer& l = decoder_ ? decoder_->layers_[static_cast<size_t>(i)] : spare;
       const auto name = [i](std::string_view part) { return cat("blk.", i, ".", part); };
       INFERD_TRY_STATUS(vector(l.attn_norm, {{name("attn_norm.weight"), m_.hidden}}));
-      INFERD_TRY_STATUS(weight(l.qkv,
-                               {{name("attn_q.weight"), q_rows},
-                                {name("attn_k.weight"), kv_rows},
-                                {name("attn_v.weight"), kv_rows}},
-                               m_.hidden));
+      const std::vector<Part> qkv = {{name("attn_q.weight"), q_rows},
+                                     {name("attn_k.weight"), kv_rows},
+                                     {name("attn_v.weight"), kv_rows}};
+      const std::vector<Part> fused_qkv = {{name("attn_qkv.weight"), q_rows + 2 * kv_rows}};
+      INFERD_TRY_STATUS(weight(l.qkv, m_.fused_projections ? fused_qkv : qkv, m_.hidden));
       if (m_.qkv_bias) {
         INFERD_TRY_STATUS(vector(
             l.qkv_bias,
             {{name("attn_q.bias"), q_rows}, {name("attn_k.bias"), kv_rows}, {name("attn_v.bias"), kv_rows}}));
       }
+      if (m_.qk_norm) {
+        INFERD_TRY_STATUS(vector(l.q_norm, {{name("attn_q_norm.weight"), m_.head_dim}}));
+        INFERD_TRY_STATUS(vector(l.k_norm, {{name("attn_k_norm.weight"), m_.head_dim}}));
+      }
       INFERD_TRY_STATUS(weight(l.o, {{name("attn_output.weight"), m_.hidden}}, q_rows));
+      if (m_.post_norms) {
+        INFERD_TRY_STATUS(vector(l.attn_post_norm, {{name("post_attention_norm.weight"), m_.hidden}}));
+        INFERD_TRY_STATUS(vector(l.ffn_post_norm, {{name("post_ffw_norm.weight"), m_.hidden}}));
+      }
       INFERD_TRY_STATUS(vector(l.ffn_norm, {{name("ffn_norm.weight"), m_.hidden}}));
-      INFERD_TRY_STATUS(
-          weight(l.gate_up, {{name("ffn_gate.weight"), m_.ffn}, {name("ffn_up.weight"), m_.ffn}}, m_.hidden));
+      const std::vector<Part> gate_up = {{name("ffn_gate.weight"), m_.ffn}, {name("ffn_up.weight"), m_.ffn}};
+      const std::vector<Part> fused_gate_up = {{name("ffn_up.weight"), 2 * int64_t{m_.ffn}}};
+      INFERD_TRY_STATUS(weight(l.gate_up, m_.fused_projections ? fused_gate_up : gate_up, m_.hidden));
       INFERD_TRY_STATUS(weight(l.down, {{name("ffn_down.weight"), m_.hidden}}, m_.ffn));
     }
     INFERD_TRY_STATUS(
         vector(decoder_ ? decoder_->final_norm_ : spare_vector, {{"output_norm.weight", m_.hidden}}));
-    used_.insert("rope_freqs.weight");  // read by the config
+    used_.insert(
+        {"rope_freqs.weight", "rope_factors_short.weight", "rope_factors_long.weight"});  // read_rope()
     for (const GgufTensor& tensor : file_.tensors()) {
       if (!used_.contains(tensor.name)) {
         return Error{.code = Code::model_tensor_type,
@@ -82,7 +92,7 @@ class DecoderLoader {
                      .fix = "use a model without it"};
       }
     }
-    return rope(ctx);
+    return ropes(ctx);
   }
 
   Result<const GgufTensor*> tensor(const std::string& name, int64_t rows, int64_t cols) {
@@ -159,30 +169,36 @@ class DecoderLoader {
 
   // cos and sin of every position and pair; angles in double, because a float product loses the angle far
   // out.
-  Status rope(int32_t ctx) {
-    const int32_t pairs = m_.rotary_dims / 2;
-    const int64_t count = int64_t{ctx} * m_.rotary_dims;
+  Status rope(Buffer& target, RopeView& view, const RopeConfig& rope, int32_t ctx) {
+    const int64_t count = int64_t{ctx} * rope.dims;
     if (decoder_ == nullptr) {
       bytes_ += round_up(count * 4, Arena::kAlignment);
       return {};
     }
-    std::vector<double> frequency(static_cast<size_t>(pairs));
-    for (size_t i = 0; i < frequency.size(); ++i) {
-      frequency[i] = std::pow(m_.rope_base, -2.0 * static_cast<double>(i) / m_.rotary_dims);
-      if (!m_.rope_factors.empty()) frequency[i] /= static_cast<double>(m_.rope_factors[i]);
-    }
+    const std::vector<double> frequencies = rope.frequencies(ctx);
     std::vector<float> table;
     table.reserve(static_cast<size_t>(count));
     for (int32_t position = 0; position < ctx; ++position) {
-      for (const double f : frequency) {
-        const double angle = position * m_.rope_position_scale * f;
-        table.push_back(static_cast<float>(std::cos(angle)));
-        table.push_back(static_cast<float>(std::sin(angle)));
+      for (const double f : frequencies) {
+        table.push_back(static_cast<float>(rope.magnitude * std::cos(position * f)));
+        table.push_back(static_cast<float>(rope.magnitude * std::sin(position * f)));
       }
     }
-    INFERD_TRY_STATUS(upload(decoder_->rope_table_, table, "rope table"));
-    decoder_->rope_ = {static_cast<const float*>(decoder_->rope_table_.data()), m_.rotary_dims,
-                       m_.rope_neighbours};
+    INFERD_TRY_STATUS(upload(target, table, "rope table"));
+    view = {static_cast<const float*>(target.data()), rope.dims, m_.rope_neighbours};
+    return {};
+  }
+
+  Status ropes(int32_t ctx) {
+    Buffer spare_table;
+    RopeView spare_view;
+    INFERD_TRY_STATUS(rope(decoder_ ? decoder_->rope_table_ : spare_table,
+                           decoder_ ? decoder_->rope_ : spare_view, m_.rope, ctx));
+    if (m_.window_rope.has_value()) {
+      return rope(decoder_ ? decoder_->window_rope_table_ : spare_table,
+                  decoder_ ? decoder_->window_rope_ : spare_view, *m_.window_rope, ctx);
+    }
+    if (decoder_) decoder_->window_rope_ = decoder_->rope_;
     return {};
   }
 

@@ -104,7 +104,14 @@ struct AttentionShape {
   int32_t heads = 0;
   int32_t kv_heads = 0;  // divides heads
   int32_t head_dim = 0;
-  float scale = 0;  // scores are scale · q·k
+  float scale = 0;     // scores are scale · q·k
+  float softcap = 0;   // scores become softcap · tanh(score / softcap); 0: they stay
+  int32_t window = 0;  // positions that a token sees, its own and those right before it; 0: all before it
+
+  // The first position that a token at `position` sees.
+  int32_t first_seen(int32_t position) const {
+    return window == 0 || position < window ? 0 : position + 1 - window;
+  }
   int32_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
 };
 
@@ -159,6 +166,11 @@ class Ops {
   virtual void linear(MatrixView y /* (N, rows) */, ConstMatrixView x /* (N, cols) */, const PackedWeight& w,
                       const float* bias /* (rows) */) = 0;
 
+  // RMSNorm of every head of q, by q_weight, and of k, by k_weight, in place inside qkv; v stays as it is
+  // (query-key normalisation: Henry et al., 2020; per head in Qwen 3 and Gemma 3). Before the rotation.
+  virtual void qk_norm(MatrixView qkv /* (N, qkv_width) */, const float* q_weight /* (head_dim) */,
+                       const float* k_weight /* (head_dim) */, float eps, const AttentionShape& shape) = 0;
+
   // Rotates q and k inside qkv, in place. qkv rows are heads of q, then of k, then of v.
   virtual void rope(MatrixView qkv /* (N, qkv_width) */, const BatchView& b, const RopeView& rope,
                     const AttentionShape& shape) = 0;
@@ -167,13 +179,25 @@ class Ops {
   virtual void store_kv(const KvView& kv, ConstMatrixView qkv /* (N, qkv_width) */, const BatchView& b,
                         int32_t group, int32_t layer, const AttentionShape& shape) = 0;
 
-  // Causal attention of the new tokens over their sequence's pages, the tokens of this step included.
+  // Causal attention of the new tokens over their sequence's pages, the tokens of this step included. With a
+  // window (Beltagy et al., "Longformer", 2020) pages that hold no position a token of the step sees are not
+  // read, and their entries of the block table mean nothing.
   virtual void attention(MatrixView out /* (N, heads · head_dim) */, ConstMatrixView qkv /* (N, qkv_width) */,
                          const KvView& kv, const BatchView& b, int32_t group, int32_t layer,
                          const AttentionShape& shape) = 0;
 
   // y = silu(gate) · up, where gate_up rows are gate, then up; silu(z) = z / (1 + e^−z).
   virtual void silu_mul(MatrixView y /* (N, F) */, ConstMatrixView gate_up /* (N, 2F) */) = 0;
+
+  // y = gelu(gate) · up, of the same rows; gelu(z) = z / 2 · (1 + tanh(√(2/π) · (z + 0.044715 z³))), the form
+  // with tanh (Hendrycks and Gimpel, 2016).
+  virtual void gelu_mul(MatrixView y /* (N, F) */, ConstMatrixView gate_up /* (N, 2F) */) = 0;
+
+  // x = factor · x. Rows that are padding must hold finite numbers or zeros.
+  virtual void scale(MatrixView x /* (N, D) */, float factor) = 0;
+
+  // x = cap · tanh(x / cap) (Gemma 2, 2024).
+  virtual void softcap(MatrixView x /* (L, V) */, float cap) = 0;
 
   // Sums h over the devices that share a layer. Nothing on one device.
   virtual void reduce(MatrixView h /* (N, D) */);

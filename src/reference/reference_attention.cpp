@@ -110,27 +110,30 @@ void ReferenceOps::attention(MatrixView out, ConstMatrixView qkv, const KvView& 
     values.resize(length * dim);
     weights.resize(length);
     for (int32_t kv_head = 0; kv_head < shape.kv_heads; ++kv_head) {
-      for (size_t t = 0; t < length; ++t) {
+      const auto first_read = static_cast<size_t>(shape.first_seen(b.positions[b.cu_seqlens_q[r]]));
+      for (size_t t = first_read; t < length; ++t) {
         const PagePlace place = place_of(b, group, r, static_cast<int32_t>(t), kv.layout);
         read_head(keys.data() + t * dim, kv.k(layer, place.page, kv_head), kv.layout, place.offset);
         read_head(values.data() + t * dim, kv.v(layer, place.page, kv_head), kv.layout, place.offset);
       }
       for (int32_t i = b.cu_seqlens_q[r]; i < b.cu_seqlens_q[r + 1]; ++i) {
+        const auto first = static_cast<size_t>(shape.first_seen(b.positions[i]));
         const auto visible = static_cast<size_t>(b.positions[i]) + 1;
         for (int32_t head = kv_head * heads_per_kv; head < (kv_head + 1) * heads_per_kv; ++head) {
           const float* q = qkv.row_f32(i) + static_cast<size_t>(head) * dim;
           float* y = out.row_f32(i) + static_cast<size_t>(head) * dim;
           float largest = -INFINITY;
-          for (size_t t = 0; t < visible; ++t) {
+          for (size_t t = first; t < visible; ++t) {
             float score = 0;
             for (size_t d = 0; d < dim; ++d) score += q[d] * keys[t * dim + d];
             weights[t] = score * shape.scale;
+            if (shape.softcap > 0) weights[t] = shape.softcap * std::tanh(weights[t] / shape.softcap);
             largest = std::max(largest, weights[t]);
           }
           float total = 0;
-          for (size_t t = 0; t < visible; ++t) total += weights[t] = std::exp(weights[t] - largest);
+          for (size_t t = first; t < visible; ++t) total += weights[t] = std::exp(weights[t] - largest);
           for (size_t d = 0; d < dim; ++d) y[d] = 0;
-          for (size_t t = 0; t < visible; ++t) {
+          for (size_t t = first; t < visible; ++t) {
             for (size_t d = 0; d < dim; ++d) y[d] += weights[t] / total * values[t * dim + d];
           }
         }

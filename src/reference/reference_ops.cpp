@@ -198,6 +198,16 @@ void ReferenceOps::linear(MatrixView y, ConstMatrixView x, const PackedWeight& w
   });
 }
 
+void ReferenceOps::qk_norm(MatrixView qkv, const float* q_weight, const float* k_weight, float eps,
+                           const AttentionShape& shape) {
+  for (int64_t i = 0; i < qkv.rows; ++i) {
+    for (int32_t head = 0; head < shape.heads + shape.kv_heads; ++head) {  // q, then k
+      const MatrixView x = matrix_f32(qkv.row_f32(i) + int64_t{head} * shape.head_dim, 1, shape.head_dim);
+      rmsnorm(x, x, head < shape.heads ? q_weight : k_weight, eps);
+    }
+  }
+}
+
 void ReferenceOps::rope(MatrixView qkv, const BatchView& b, const RopeView& rope,
                         const AttentionShape& shape) {
   const int32_t pairs = rope.rotary_dims / 2;
@@ -224,6 +234,32 @@ void ReferenceOps::silu_mul(MatrixView y, ConstMatrixView gate_up) {
     const float* gate = gate_up.row_f32(i);
     const float* up = gate + y.cols;
     for (int64_t j = 0; j < y.cols; ++j) y.row_f32(i)[j] = gate[j] / (1.0f + std::exp(-gate[j])) * up[j];
+  }
+}
+
+// (1 + tanh(u)) / 2 = 1 / (1 + e^−2u), which loses nothing where tanh comes near −1.
+void ReferenceOps::gelu_mul(MatrixView y, ConstMatrixView gate_up) {
+  constexpr float kLinear = 1.5957691216f;  // 2 · √(2/π)
+  constexpr float kCubic = 0.0713548163f;   // 0.044715 times that
+  for (int64_t i = 0; i < y.rows; ++i) {
+    const float* gate = gate_up.row_f32(i);
+    const float* up = gate + y.cols;
+    for (int64_t j = 0; j < y.cols; ++j) {
+      const float z = gate[j];
+      y.row_f32(i)[j] = z / (1.0f + std::exp(-(z * (kLinear + kCubic * (z * z))))) * up[j];
+    }
+  }
+}
+
+void ReferenceOps::scale(MatrixView x, float factor) {
+  for (int64_t i = 0; i < x.rows; ++i) {
+    for (int64_t j = 0; j < x.cols; ++j) x.row_f32(i)[j] *= factor;
+  }
+}
+
+void ReferenceOps::softcap(MatrixView x, float cap) {
+  for (int64_t i = 0; i < x.rows; ++i) {
+    for (int64_t j = 0; j < x.cols; ++j) x.row_f32(i)[j] = cap * std::tanh(x.row_f32(i)[j] / cap);
   }
 }
 

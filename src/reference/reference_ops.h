@@ -22,12 +22,17 @@ class ReferenceOps final : public Ops {
   void add(MatrixView x, ConstMatrixView h) override;
   void rmsnorm(MatrixView y, ConstMatrixView x, const float* weight, float eps) override;
   void linear(MatrixView y, ConstMatrixView x, const PackedWeight& w, const float* bias) override;
+  void qk_norm(MatrixView qkv, const float* q_weight, const float* k_weight, float eps,
+               const AttentionShape& shape) override;
   void rope(MatrixView qkv, const BatchView& b, const RopeView& rope, const AttentionShape& shape) override;
   void store_kv(const KvView& kv, ConstMatrixView qkv, const BatchView& b, int32_t group, int32_t layer,
                 const AttentionShape& shape) override;
   void attention(MatrixView out, ConstMatrixView qkv, const KvView& kv, const BatchView& b, int32_t group,
                  int32_t layer, const AttentionShape& shape) override;
   void silu_mul(MatrixView y, ConstMatrixView gate_up) override;
+  void gelu_mul(MatrixView y, ConstMatrixView gate_up) override;
+  void scale(MatrixView x, float factor) override;
+  void softcap(MatrixView x, float cap) override;
   void sample(SampleResult* out, MatrixView logits, const BatchView& b, const SeqState& state,
               const SampleOptions& options) override;
 

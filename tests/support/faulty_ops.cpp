@@ -37,6 +37,10 @@ class FaultyOps final : public Ops {
   void linear(MatrixView y, ConstMatrixView x, const PackedWeight& w, const float* bias) override {
     ops_->linear(y, x, w, bias);
   }
+  void qk_norm(MatrixView qkv, const float* q_weight, const float* k_weight, float eps,
+               const AttentionShape& shape) override {
+    ops_->qk_norm(qkv, q_weight, k_weight, eps, shape);
+  }
   void rope(MatrixView qkv, const BatchView& b, const RopeView& table, const AttentionShape& shape) override {
     ops_->rope(qkv, b, table, shape);
   }
@@ -50,6 +54,9 @@ class FaultyOps final : public Ops {
     ops_->attention(out, qkv, kv, b, group, layer, shape);
   }
   void silu_mul(MatrixView y, ConstMatrixView gate_up) override { ops_->silu_mul(y, gate_up); }
+  void gelu_mul(MatrixView y, ConstMatrixView gate_up) override { ops_->gelu_mul(y, gate_up); }
+  void scale(MatrixView x, float factor) override { ops_->scale(x, factor); }
+  void softcap(MatrixView x, float cap) override { ops_->softcap(x, cap); }
   void sample(SampleResult* out, MatrixView logits, const BatchView& b, const SeqState& state,
               const SampleOptions& options) override {
     ops_->sample(out, logits, b, state, options);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -23,6 +24,11 @@ T read_at(const std::string& bytes, size_t offset) {
 std::string golden_dir() {
   if (const char* folder = std::getenv("INFERD_GOLDEN")) return folder;
   return INFERD_SOURCE_DIR "/../shared/golden";
+}
+
+std::string tiny_dir(const std::string& family) {
+  const std::string own = cat(INFERD_SOURCE_DIR "/tests/golden/tiny/", family);
+  return std::filesystem::exists(own) ? own : cat(golden_dir(), "/tiny/", family);
 }
 
 std::string model_dir() {

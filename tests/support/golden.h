@@ -14,6 +14,10 @@ namespace inferd::test {
 // The folder of golden files: $INFERD_GOLDEN, else ../shared/golden beside the source tree.
 std::string golden_dir();
 
+// The folder of a tiny model with gguf/, golden.json and logits: of families that the golden files have no
+// GGUF file of, tests/golden/tiny/FAMILY; else FAMILY of the golden files.
+std::string tiny_dir(const std::string& family);
+
 // The folder of real models (smollm2.gguf, …): $INFERD_TEST_MODELS, else the user's model folder.
 std::string model_dir();
 

@@ -2,10 +2,11 @@
 // level.
 //
 // The definition (docs/numerics.md): a score is one chain of fma over the head's dims in ascending order,
-// query times `scale` first; the largest score of the segment; weights exp(score − largest); their sum in
-// sixteen lanes, lane = position mod 16, added up by reduce_add; the accumulator one chain of fma over the
-// positions in ascending order. q8_0 multiplies a position's finished dot product by its K scale, and its
-// weight by its V scale. Positions that a query does not see are in none of these.
+// query times `scale` first, through the soft cap where there is one; the largest score of the segment;
+// weights exp(score − largest); their sum in sixteen lanes, lane = position mod 16, added up by reduce_add;
+// the accumulator one chain of fma over the positions in ascending order. q8_0 multiplies a position's
+// finished dot product by its K scale, and its weight by its V scale. Positions that a query does not see are
+// in none of these.
 //
 // Scores run with a lane per position (K expanded to float and transposed), the accumulator with a lane per
 // dim (V expanded), so neither needs a sum across lanes, and the queries of all heads that share the KV head
@@ -204,16 +205,23 @@ INFERD_SIMD GroupKernels group_kernels(int32_t width) {
   return found;
 }
 
-// Scores to weights for one query that sees `visible` positions.
-INFERD_SIMD void weigh(float* scores, int32_t visible, float& largest, float& sum, const float* v_scale) {
+// Scores to weights for one query that sees positions hidden … visible − 1.
+INFERD_SIMD void weigh(float* scores, float softcap, int32_t hidden, int32_t visible, float& largest,
+                       float& sum, const float* v_scale) {
   const F32x16 nothing = set1(-__builtin_inff());
+  const int32_t begin = hidden / 16 * 16;
+  if (softcap > 0) {
+    for (int32_t t = begin; t < visible; t += 16)
+      store(scores + t, soft_capped(load(scores + t), set1(softcap)));
+  }
+  if (begin < hidden) store(scores + begin, first_lanes(nothing, load(scores + begin), hidden - begin));
   const int32_t whole = visible / 16 * 16;
   if (whole < visible) store(scores + whole, first_lanes(load(scores + whole), nothing, visible - whole));
   F32x16 most = nothing;
-  for (int32_t t = 0; t < visible; t += 16) most = max(most, load(scores + t));
+  for (int32_t t = begin; t < visible; t += 16) most = max(most, load(scores + t));
   largest = reduce_max(most);
   F32x16 lanes = zero();
-  for (int32_t t = 0; t < visible; t += 16) {
+  for (int32_t t = begin; t < visible; t += 16) {
     const F32x16 weight = exp(sub(load(scores + t), set1(largest)));
     lanes = add(lanes, weight);
     store(scores + t, v_scale == nullptr ? weight : mul(weight, load(v_scale + t)));
@@ -241,8 +249,11 @@ void attention_segment(const SegmentJob& job) {
   for (int32_t q = 0; q < job.query_count; ++q) {
     job.largest[q] = -__builtin_inff();
     job.sum[q] = 0;
-    if (job.visible[q] > 0)
-      weigh(job.scores + q * kSegment, job.visible[q], job.largest[q], job.sum[q], job.v_scale);
+    const int32_t hidden = job.hidden == nullptr ? 0 : job.hidden[q];
+    if (job.visible[q] > hidden) {
+      weigh(job.scores + q * kSegment, job.softcap, hidden, job.visible[q], job.largest[q], job.sum[q],
+            job.v_scale);
+    }
   }
   __builtin_memset(job.acc, 0,
                    static_cast<size_t>(job.query_count) * static_cast<size_t>(width) * sizeof(float));
@@ -252,17 +263,23 @@ void attention_segment(const SegmentJob& job) {
     for (int32_t g = 0; g < groups.groups; ++g) {
       const int32_t begin = group_begin(groups, g);
       const int32_t end = group_begin(groups, g + 1);
-      // What all of the group see goes side by side; what only the later ones see, one by one.
+      // What all of the group see goes side by side; what only the earlier or the later ones see, one by one.
       const int32_t least = job.visible[begin] - first;
       const int32_t common = least < 0 ? 0 : least < tokens ? least : tokens;
       const float* weights = job.scores + begin * kSegment + first;
       float* acc = job.acc + begin * width;
-      group_kernels(end - begin).accumulate(acc, weights, job.expanded, 0, common, width);
+      const auto alone = [&](int32_t q, int32_t from, int32_t to) {
+        const int32_t hidden = job.hidden == nullptr ? 0 : job.hidden[begin + q] - first;
+        if (from < hidden) from = hidden;
+        if (from < to) accumulate<1>(acc + q * width, weights + q * kSegment, job.expanded, from, to, width);
+      };
+      const int32_t most_hidden = job.hidden == nullptr ? 0 : job.hidden[end - 1] - first;
+      const int32_t from = most_hidden < 0 ? 0 : most_hidden < common ? most_hidden : common;
+      for (int32_t q = 0; from > 0 && q < end - begin; ++q) alone(q, 0, from);
+      group_kernels(end - begin).accumulate(acc, weights, job.expanded, from, common, width);
       for (int32_t q = 0; q < end - begin; ++q) {
         const int32_t seen = job.visible[begin + q] - first;
-        const int32_t last = seen < tokens ? seen : tokens;
-        if (last > common)
-          accumulate<1>(acc + q * width, weights + q * kSegment, job.expanded, common, last, width);
+        alone(q, common, seen < tokens ? seen : tokens);
       }
     }
   }

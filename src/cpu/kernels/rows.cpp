@@ -55,6 +55,21 @@ void silu_mul(float* y, const float* gate, const float* up, int64_t n) {
                 INFERD_INLINE { store_n(y + i, mul(silu(load_n(gate + i, m)), load_n(up + i, m)), m); });
 }
 
+void gelu_mul(float* y, const float* gate, const float* up, int64_t n) {
+  pieces(n, [&](int64_t i, int m)
+                INFERD_INLINE { store_n(y + i, mul(gelu(load_n(gate + i, m)), load_n(up + i, m)), m); });
+}
+
+void scale(float* x, float factor, int64_t n) {
+  const F32x16 f = set1(factor);
+  pieces(n, [&](int64_t i, int m) INFERD_INLINE { store_n(x + i, mul(load_n(x + i, m), f), m); });
+}
+
+void softcap(float* x, float cap, int64_t n) {
+  const F32x16 c = set1(cap);
+  pieces(n, [&](int64_t i, int m) INFERD_INLINE { store_n(x + i, soft_capped(load_n(x + i, m), c), m); });
+}
+
 // Pairs (a, b) become (fma(a, cos, b · −sin), fma(b, cos, a · sin)).
 void rope(float* x, int32_t heads, int32_t head_dim, const float* cos_sin, int32_t pairs, bool neighbours) {
   if (neighbours) {
@@ -145,6 +160,9 @@ void add_row_kernels(Kernels& kernels) {
   kernels.add_rmsnorm = add_rmsnorm;
   kernels.add = add_row;
   kernels.silu_mul = silu_mul;
+  kernels.gelu_mul = gelu_mul;
+  kernels.scale = scale;
+  kernels.softcap = softcap;
   kernels.rope = rope;
   kernels.store_kv = store_kv;
 }

@@ -94,4 +94,32 @@ INFERD_SIMD F32x16 silu(F32x16 z) {
   return div(z, add(set1(1.0f), exp(sub(zero(), z))));
 }
 
+// z / (1 + e^−2u), u = √(2/π) · (z + 0.044715 z³), which is z / 2 · (1 + tanh u).
+INFERD_SIMD F32x16 gelu(F32x16 z) {
+  const F32x16 twice_u = mul(z, add(set1(1.5957691216f), mul(set1(0.0713548163f), mul(z, z))));
+  return div(z, add(set1(1.0f), exp(sub(zero(), twice_u))));
+}
+
+// tanh x, within 3 units in the last place. Under 0.625 x + x³ · q(x²), with q interpolated at the five
+// Chebyshev nodes of 0 … 0.625² (relative error 2e-8); above (1 − e) / (1 + e) with e = e^−2|x|. NaN stays
+// NaN.
+INFERD_SIMD F32x16 tanh(F32x16 x) {
+  const F32x16 square = mul(x, x);
+  F32x16 q = set1(-0x1.8f8de4p-8f);
+  q = fma(q, square, set1(0x1.58048ep-6f));
+  q = fma(q, square, set1(-0x1.b9258ap-5f));
+  q = fma(q, square, set1(0x1.110e1cp-3f));
+  q = fma(q, square, set1(-0x1.555552p-2f));
+  const F32x16 near = fma(mul(x, square), q, x);
+  const F32x16 magnitude = max(x, sub(zero(), x));
+  const F32x16 e = exp(mul(set1(-2.0f), magnitude));
+  const F32x16 far = div(sub(set1(1.0f), e), add(set1(1.0f), e));
+  return select_less(magnitude, set1(0.625f), near, select_less(x, zero(), sub(zero(), far), far));
+}
+
+// cap · tanh(x / cap)
+INFERD_SIMD F32x16 soft_capped(F32x16 x, F32x16 cap) {
+  return mul(cap, tanh(div(x, cap)));
+}
+
 }  // namespace inferd::cpu::INFERD_ISA_NAMESPACE
