@@ -682,7 +682,7 @@ TEST_F(PullTest, a_cache_that_cannot_be_a_folder_is_an_error_of_the_disk) {
   write_file(scratch_.path + "/file", "x");
   options_.hub.cache = scratch_.path + "/file/hub";
   const Error error = failed_pull();
-  EXPECT_EQ(error.code, Code::io_not_found);
+  EXPECT_EQ(error.code, Code::io_write);
   EXPECT_EQ(read_file(scratch_.path + "/file"), "x");
 }
 

@@ -344,8 +344,10 @@ TEST(Drain, at_random_moments_every_stream_gets_its_final_event) {
         HttpClient client(server.port());
         if (!client.send(
                 request_text("POST", "/v1/completions",
-                             R"({"prompt":"drain me","max_tokens":60,"ignore_eos":true,"stream":true})")))
+                             R"({"prompt":"drain me","max_tokens":60,"ignore_eos":true,"stream":true})"))) {
+          ++lost;
           return;
+        }
         const HttpResponse response = client.read_response();
         if (response.status == 503) {
           ++refusals;
