@@ -13,7 +13,7 @@ std::string offered(const std::vector<std::string>& words) {
 }
 
 TEST(Completion, commands_come_first) {
-  EXPECT_EQ(offered({"s"}), "serve stop show ");
+  EXPECT_EQ(offered({"s"}), "serve stop show score ");
   EXPECT_EQ(offered({"-"}), "--help --version ");
   EXPECT_EQ(offered({"nonsense", ""}), "");
   EXPECT_EQ(offered({}), "");

@@ -140,7 +140,7 @@ TEST(Configuration, an_unknown_key_is_refused_with_its_line_and_the_nearest_name
             "error[E-CFG-002]: unknown configuration key: table [sevre]\n"
             "  at inferd.toml:1:2\n"
             "  fix: did you mean [serve]? a table is named after a command: serve, run, pull, plan, "
-            "tokenize, bench, "
+            "tokenize, ppl, score, bench, "
             "doctor\n");
   EXPECT_NE(p.folder("[sevre]\n").refuse().find("did you mean [serve]?"), std::string::npos);
   EXPECT_EQ(p.folder("[run]\nport = 1\n").refuse(),
