@@ -246,10 +246,10 @@ TEST_F(BadPlaces, two_processes_that_pull_and_remove_one_model) {
   std::map<int, int> pulls, removals;
   for (int round = 0; round < 40; ++round) {
     if (round % 2 == 0) fs::remove_all(cache());
-    const auto start = [&](std::vector<std::string> arguments) {
+    const auto start = [&](const std::vector<std::string>& arguments) {
       std::this_thread::sleep_for(
           std::chrono::microseconds(std::uniform_int_distribution<int>(0, 8000)(random)));
-      return std::make_unique<test::Process>(kProgram, std::move(arguments),
+      return std::make_unique<test::Process>(kProgram, arguments,
                                              test::ProcessOptions{.environment = environment()});
     };
     std::vector<std::unique_ptr<test::Process>> processes;

@@ -23,7 +23,6 @@ using std::chrono::seconds;
 using testing_hub::content_answer;
 using testing_hub::FakeFile;
 using testing_hub::noise;
-using testing_hub::ScratchFolder;
 using testing_hub::WebReply;
 using testing_hub::WebRequest;
 using testing_hub::write_file;
