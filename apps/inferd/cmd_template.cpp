@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/mmap.h"
 #include "commands.h"
 #include "environment.h"
 
@@ -68,7 +69,9 @@ Result<ChatTemplate> read_template(const Options& options) {
   const std::string& given = options.template_source;
   std::error_code failure;
   if (std::filesystem::is_regular_file(given, failure)) {
-    INFERD_TRY(const std::string source, read_text_file(given));
+    INFERD_TRY(const MappedFile file, MappedFile::open(given));
+    // Mapped, since it may be a model of gigabytes.
+    const std::string_view source(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
     if (!source.starts_with("GGUF")) return parse_chat_template(source, given, nullptr);
   }
   ProgressPrinter progress = stderr_progress();

@@ -117,7 +117,7 @@ Result<std::string> read_text_file(const std::string& path) {
   return std::string(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
 }
 
-Result<ChatTemplate> parse_chat_template(const std::string& source, const std::string& origin,
+Result<ChatTemplate> parse_chat_template(std::string_view source, const std::string& origin,
                                          const Tokenizer* tokenizer) {
   ChatTemplateOptions options;
   if (tokenizer != nullptr) {
@@ -136,7 +136,7 @@ Result<ChatTemplate> own_chat_template(const std::string& path) {
   INFERD_TRY(const std::string_view source, file.string("tokenizer.chat_template", ""));
   if (source.empty()) return Error{.code = Code::template_missing, .where = path};
   INFERD_TRY(const Tokenizer tokenizer, read_tokenizer(file));
-  return parse_chat_template(std::string(source), cat(path, ": tokenizer.chat_template"), &tokenizer);
+  return parse_chat_template(source, cat(path, ": tokenizer.chat_template"), &tokenizer);
 }
 
 Result<OpenModel> ModelLoader::open(const ModelLocation& location) {

@@ -37,7 +37,7 @@ Result<std::string> read_text_file(const std::string& path);
 
 // A template with the model's own begin and end tokens; without a tokenizer they are undefined. E-TMPL-001
 // names `origin`.
-Result<ChatTemplate> parse_chat_template(const std::string& source, const std::string& origin,
+Result<ChatTemplate> parse_chat_template(std::string_view source, const std::string& origin,
                                          const Tokenizer* tokenizer);
 
 // The template in a model file, for which nothing else of the model has to be supported but its tokenizer.
